@@ -1,0 +1,223 @@
+"""Token files: a corpus prepared once, hashed, and shared by all trials through a memory map.
+
+A token file is one safetensors file with the arrays `train` and `eval` and a manifest as metadata.
+It lies in a cache that may be deleted; its hash is part of every trial's identity.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from redline.config.identity import Tokens, digest
+from redline.config.trial import Data
+from redline.data.bigram import bigram_loss, unigram_loss
+from redline.data.sources import Source, find
+from redline.data.tokenizer import ByteTokenizer, id_dtype, narrow
+from redline.files import UserError, read_json, write_atomic, write_json
+
+FORMAT = 1
+EVAL_SHARE = 0.1
+"""Share of the documents kept for evaluation; chosen by the hash of the text, so that a document
+and its copies are all on one side."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Prepared tokens: `train` and `eval` are 1-D arrays, `manifest` says what they are."""
+
+    train: NDArray[np.unsignedinteger]
+    eval: NDArray[np.unsignedinteger]
+    manifest: dict[str, Any]
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(
+            token_sha256=self.manifest["token_sha256"],
+            tokenizer_sha256=self.manifest["tokenizer_sha256"],
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        return self.manifest["vocab_size"]
+
+    @property
+    def eval_sha256(self) -> str:
+        return self.manifest["eval_sha256"]
+
+
+def cache_root() -> Path:
+    """`REDLINE_CACHE`, or the user's cache directory."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "redline"
+    return Path(os.environ.get("REDLINE_CACHE", default)).expanduser()
+
+
+def prepare(data: Data) -> Corpus:
+    """The tokens that `data` asks for, from the cache or made now; verified against their hash.
+
+    Raises:
+        UserError: no such corpus, a damaged file, or fewer tokens than asked for.
+    """
+    source, tokenizer = find(data.corpus), ByteTokenizer()
+    key = digest(
+        {
+            "format": FORMAT,
+            "source": source.sha256,
+            "tokenizer": tokenizer.sha256,
+            "n_train_token": data.n_train_token,
+            "n_eval_token": data.n_eval_token,
+            "eval_share": EVAL_SHARE,
+        }
+    )
+    root = cache_root()
+    root.mkdir(parents=True, exist_ok=True)
+    note = root / f"{key}.json"
+    with FileLock(root / f"{key}.lock"):
+        if note.exists():
+            corpus = load(read_json(note)["token_sha256"])
+            if _token_sha256(corpus.train, corpus.eval) == corpus.manifest["token_sha256"]:
+                return corpus
+        corpus = _prepare(data, source, tokenizer)
+        arrays = {"train": corpus.train, "eval": corpus.eval}
+        content = save(arrays, {"manifest": json.dumps(corpus.manifest)})
+        write_atomic(_token_path(corpus.manifest["token_sha256"]), content)
+        write_json(note, corpus.manifest)
+    return load(corpus.manifest["token_sha256"])
+
+
+def load(token_sha256: str) -> Corpus:
+    """Memory-map a prepared token file.
+
+    Raises:
+        UserError: it is not in the cache of this machine, or is damaged.
+    """
+    path = _token_path(token_sha256)
+    if not path.exists():
+        raise UserError(
+            f"the tokens {token_sha256[:12]} are not in {path.parent}; "
+            "`redline run` of the study prepares them again"
+        )
+    try:
+        with path.open("rb") as file:
+            n_header = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(n_header))
+        manifest = json.loads(header["__metadata__"]["manifest"])
+        start = 8 + n_header
+        arrays = {
+            name: np.memmap(
+                path,
+                id_dtype(manifest["vocab_size"]),
+                mode="r",
+                offset=start + header[name]["data_offsets"][0],
+                shape=tuple(header[name]["shape"]),
+            )
+            for name in ("train", "eval")
+        }
+    except (ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise UserError(f"{path}: damaged token file ({error}); delete it to prepare again") from None
+    return Corpus(arrays["train"], arrays["eval"], manifest)
+
+
+def sha256_array(array: NDArray[Any]) -> str:
+    """A hash of an array's numbers, whatever its width: little-endian 64-bit."""
+    return hashlib.sha256(np.ascontiguousarray(array, dtype="<i8")).hexdigest()
+
+
+def _token_path(token_sha256: str) -> Path:
+    return cache_root() / f"{token_sha256}.safetensors"
+
+
+def _token_sha256(train: NDArray[np.unsignedinteger], evaluation: NDArray[np.unsignedinteger]) -> str:
+    digest = hashlib.sha256()
+    for part in (train, evaluation):
+        digest.update(f"{part.dtype.str}:{len(part)}:".encode())
+        digest.update(np.ascontiguousarray(part))
+    return digest.hexdigest()
+
+
+@dataclass
+class _Side:
+    """One side of the split while documents arrive: whole documents, each with its separator."""
+
+    parts: list[NDArray[np.unsignedinteger]]
+    n_token: int = 0
+
+    def add(self, ids: NDArray[np.unsignedinteger]) -> None:
+        self.parts.append(ids)
+        self.n_token += len(ids)
+
+
+def _prepare(data: Data, source: Source, tokenizer: ByteTokenizer) -> Corpus:
+    wanted = {"train": data.n_train_token, "eval": data.n_eval_token + 1}  # the last target
+    sides, n_empty = _split(source, tokenizer, wanted)
+    for side, n_token in wanted.items():
+        if sides[side].n_token < n_token:
+            raise UserError(
+                f'data.n_{side}_token = {data.n_train_token if side == "train" else data.n_eval_token}'
+                f': the corpus "{data.corpus}" holds {sides[side].n_token:,} {side} tokens, '
+                f"{n_token - sides[side].n_token:,} too few; ask for fewer or use more text"
+            )
+    ids = {
+        side: narrow(np.concatenate(sides[side].parts)[:n_token], tokenizer.vocab_size)
+        for side, n_token in wanted.items()
+    }
+    train, evaluation = ids["train"], ids["eval"]
+    manifest = {
+        "format": FORMAT,
+        "corpus": source.name,
+        "licence": source.licence,
+        "source_sha256": source.sha256,
+        "tokenizer": tokenizer.name,
+        "tokenizer_sha256": tokenizer.sha256,
+        "vocab_size": tokenizer.vocab_size,
+        "token_sha256": _token_sha256(train, evaluation),
+        "eval_sha256": sha256_array(evaluation),
+        "n_train_token": len(train),
+        "n_eval_token": data.n_eval_token,
+        "n_separator": int((train == tokenizer.separator).sum()),
+        "n_document_read": sum(len(side.parts) for side in sides.values()),
+        "n_document_empty": n_empty,
+        "unigram_loss": unigram_loss(train, evaluation, tokenizer.vocab_size),
+        "bigram_loss": bigram_loss(train, evaluation, tokenizer.vocab_size),
+        "preview": tokenizer.decode(train[:200]),
+    }
+    return Corpus(train, evaluation, manifest)
+
+
+def _split(
+    source: Source, tokenizer: ByteTokenizer, wanted: dict[str, int]
+) -> tuple[dict[str, _Side], int]:
+    """Documents dealt to both sides until each has enough, and how many were empty."""
+    sides = {"train": _Side([]), "eval": _Side([])}
+    documents = source.documents()
+    first, n_empty, dealt = None, 0, 0
+    for text in documents:
+        if not text.strip():
+            n_empty += 1
+            continue
+        dealt += 1
+        ids = np.append(tokenizer.encode(text), np.uint8(tokenizer.separator))
+        first = ids if dealt == 1 else None
+        sides[_side_of(text)].add(ids)
+        if all(sides[side].n_token >= n_token for side, n_token in wanted.items()):
+            break
+    if dealt == 0:
+        raise UserError(f"the corpus {source.name} holds no text")
+    if first is not None:
+        # A single document, such as a book, is cut: its last part is for evaluation.
+        cut = round(len(first) * (1 - EVAL_SHARE))
+        sides = {"train": _Side([first[:cut]], cut), "eval": _Side([first[cut:]], len(first) - cut)}
+    return sides, n_empty
+
+
+def _side_of(text: str) -> str:
+    fraction = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+    return "eval" if fraction < EVAL_SHARE else "train"
+
