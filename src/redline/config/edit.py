@@ -1,5 +1,6 @@
 """Read and change a nested configuration by dotted paths such as `train.peak_lr`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -53,3 +54,11 @@ def value_at(trial: Trial, path: str) -> Any:
     for name in path.split("."):
         value = getattr(value, name)
     return value
+
+
+def with_fields(trial: Trial, changes: Mapping[str, Any]) -> Trial:
+    """A copy of a trial with some dotted paths changed, validated as a whole."""
+    nested = trial.model_dump()
+    for path, value in changes.items():
+        put(nested, path, value)
+    return Trial.model_validate(nested)

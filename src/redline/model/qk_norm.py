@@ -23,7 +23,9 @@ class QKNormalisation(nn.Module):
         width = model.n_embd if norm.kind == "rmsnorm_full" else model.head_dim
         if norm.kind == "l2":
             # Henry et al. 2010.04245: logits of unit vectors need room to separate T keys.
-            self._gain("logit_scale", torch.tensor(math.log2(model.block_size**2 - model.block_size)))
+            self._gain(
+                "logit_scale", torch.tensor(math.log2(model.block_size**2 - model.block_size))
+            )
         else:
             self._gain("q_gain", torch.ones(width))
             self._gain("k_gain", torch.ones(width))

@@ -16,7 +16,7 @@ from torch import Tensor
 FORMAT = "redline-checkpoint-1"
 
 
-class Damaged(Exception):
+class DamagedError(Exception):
     """These bytes are no whole checkpoint of this version."""
 
 
@@ -32,19 +32,20 @@ def unpack(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and state of `pack`.
 
     Raises:
-        Damaged: cut short, altered, or of another format.
+        DamagedError: cut short, altered, or of another format.
     """
     try:
         n_header = int.from_bytes(content[:8], "little")
         about = json.loads(content[8 : 8 + n_header])["__metadata__"]
         tensors = load(content)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise Damaged(f"not a checkpoint: {error}") from None
-    if about.get("format") != FORMAT:
-        raise Damaged(f"format {about.get('format')!r}, this version reads {FORMAT!r}")
-    if about.get("sha256") != _digest(tensors, about["state"]):
-        raise Damaged("its bytes do not match its hash")
-    return tensors, json.loads(about["state"])
+        version, digest, state = about["format"], about["sha256"], about["state"]
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"not a checkpoint: {error}") from None
+    if version != FORMAT:
+        raise DamagedError(f"format {version!r}, this version reads {FORMAT!r}")
+    if digest != _digest(tensors, state):
+        raise DamagedError("its bytes do not match its hash")
+    return tensors, json.loads(state)
 
 
 def newest(checkpoints: Iterable[bytes]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -52,7 +53,7 @@ def newest(checkpoints: Iterable[bytes]) -> tuple[dict[str, Tensor], dict[str, A
     for content in checkpoints:
         try:
             return unpack(content)
-        except Damaged as problem:
+        except DamagedError as problem:
             print(f"passing over a damaged checkpoint: {problem}")
     return None
 

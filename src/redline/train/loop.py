@@ -88,10 +88,11 @@ class Run:
             loss = loss + self.trial.train.z_loss * logits_BTV.logsumexp(-1).square().mean()
         self.optimiser.zero_grad()
         loss.backward()
-        row["grad_norm"] = self.optimiser.gradient_norm()
+        gradient_norm = self.optimiser.gradient_norm()
+        row["grad_norm"] = float(gradient_norm)
         if not self._finite(grad_norm=row["grad_norm"]):
             return row
-        norms = self.optimiser.step(row["lr"], row["grad_norm"])
+        norms = self.optimiser.step(row["lr"], gradient_norm)
         row |= {"param_norm": norms.parameter, "update_norm": norms.update}
         self._finite(param_norm=norms.parameter)
         return row
