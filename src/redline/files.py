@@ -10,9 +10,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 TRANSIENT = {errno.EIO, errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT}
 RETRY_AFTER_S = (0.05, 0.2, 1.0)
@@ -62,13 +62,19 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-def to_json(value: Any, *, indent: int | None = None) -> str:
+def to_json(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
     """JSON text in which non-finite numbers are the strings "nan", "inf" and "-inf".
 
     JSON has no such numbers, and writers that turn them into null hide what Redline measures.
     """
     separators = None if indent else (",", ":")
-    return json.dumps(_named(value), indent=indent, separators=separators, allow_nan=False)
+    return json.dumps(
+        _named(value),
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+        allow_nan=False,
+    )
 
 
 def _named(value: Any) -> Any:
@@ -76,9 +82,9 @@ def _named(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
         case dict():
-            return {key: _named(item) for key, item in value.items()}
+            return {key: _named(item) for key, item in cast("dict[str, Any]", value).items()}
         case list() | tuple():
-            return [_named(item) for item in value]
+            return [_named(item) for item in cast("Sequence[Any]", value)]
         case _:
             return value
 

@@ -182,7 +182,7 @@ def test_a_frozen_gain_is_no_parameter_and_gain_one_is_no_gain(make_trial):
 
 
 def test_case_p06_qk_norm_does_not_saturate_attention_at_the_start(make_trial):
-    """transformers#45676: normalised vectors have length sqrt(d); without 1/sqrt(d) they saturate."""
+    """transformers#45676: normalised vectors have length sqrt(d): unscaled logits saturate."""
     from redline.train.probes import attention_statistics
 
     off, on = (heard(decoder(make_trial, norm, model__n_embd=64)) for norm in (None, QKNorm()))

@@ -6,7 +6,6 @@ import pytest
 from redline.files import UserError
 from redline.train.doctor import replay_golden
 
-# A short recorded nanoGPT run, copied from its recording: what a machine without the files checks.
 MOVED = (
     "the plain arm no longer reproduces nanoGPT. If the protocol changed on purpose, say so in "
     "CHANGELOG (results move) and record anew; else the change is a bug"

@@ -35,7 +35,7 @@ class Listed:
         self.probes = [row for row in self.probes if row["step"] <= step]
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -48,7 +48,7 @@ class KilledAt(Listed):
 
     def step(self, row):
         if row["step"] == self.fatal:
-            raise Killed
+            raise KilledError
         super().step(row)
 
 
@@ -83,7 +83,7 @@ def test_case_s11_s21_a_killed_run_continues_with_the_same_bits(make_trial, corp
     trial = make_trial(model__qk_norm=arm, train__peak_lr=1e-2)
     straight = run(trial, corpus)
     recorder = KilledAt(fatal)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         run(trial, corpus, recorder, every_s=-1.0)
     recorder.saved = [(s, c) for s, c in recorder.saved if s <= fatal - fatal % 3]
     recorder.fatal = None
@@ -97,7 +97,7 @@ def test_case_s20_a_damaged_checkpoint_falls_back_to_the_one_before(make_trial, 
     trial = make_trial()
     straight = run(trial, corpus)
     recorder = KilledAt(15)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         run(trial, corpus, recorder, every_s=-1.0)
     for damage in (
         lambda c: c[: len(c) // 2],

@@ -62,7 +62,7 @@ def test_independent_decay_does_not_scale_with_the_peak(make_trial):
     shrunk = []
     for peak in (1e-3, 1e-1):
         changes = {"weight_decay": 1e-2, "weight_decay_mode": "independent", "peak_lr": peak}
-        module, optimiser = optimised(make_trial, **{f"train__{k}": v for k, v in changes.items()})
+        _, optimiser = optimised(make_trial, **{f"train__{k}": v for k, v in changes.items()})
         before = optimiser.weights.clone()
         optimiser.step(peak, optimiser.gradient_norm())
         weight = optimiser.slices["blocks.0.mlp.fc.weight"]
@@ -100,7 +100,7 @@ def test_case_s06_a_checkpoint_without_moments_is_refused_by_name(make_trial):
     backward(module)
     optimiser.step(1e-2, optimiser.gradient_norm())
     tensors = {k: v for k, v in optimiser.tensors().items() if not k.startswith("exp_avg_sq")}
-    with pytest.raises(ValueError, match="not resumable.*exp_avg_sq"):
+    with pytest.raises(ValueError, match=r"not resumable.*exp_avg_sq"):
         optimiser.restore(tensors, 1)
 
 

@@ -1,7 +1,7 @@
 """Read and change a nested configuration by dotted paths such as `train.peak_lr`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -14,7 +14,7 @@ def flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in nested.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict):
-            flat |= flatten(value, f"{path}.")
+            flat |= flatten(cast("dict[str, Any]", value), f"{path}.")
         else:
             flat[path] = value
     return flat

@@ -29,14 +29,7 @@ class Tokens(Frozen):
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys, no spaces and floats by `repr`: equal values, equal text."""
-    match value:
-        case dict():
-            pairs = (f"{to_json(key)}:{canonical(item)}" for key, item in sorted(value.items()))
-            return "{" + ",".join(pairs) + "}"
-        case list() | tuple():
-            return "[" + ",".join(map(canonical, value)) + "]"
-        case _:
-            return to_json(value)
+    return to_json(value, sort_keys=True)
 
 
 def scientific_fields(trial: Trial, legacy: dict[str, Any] = LEGACY) -> dict[str, Any]:

@@ -31,14 +31,14 @@ class Frozen(BaseModel):
     def _numbers_are_not_truth_values(cls, value: Any, info: ValidationInfo) -> Any:
         # Python counts True as 1: `n_layer = true` would train one layer without a word.
         field = cls.model_fields[info.field_name or ""]
-        if isinstance(value, bool) and field.annotation in (int, float):
+        if isinstance(value, bool) and field.annotation is not bool:
             raise ValueError("a number is needed, not true or false")
         return value
 
     @field_validator("*", mode="after")
     @classmethod
     def _zero_has_one_spelling(cls, value: Any) -> Any:
-        return 0.0 if isinstance(value, float) and value == 0 else value
+        return abs(value) if isinstance(value, float) and not value else value
 
 
 class QKNorm(Frozen):

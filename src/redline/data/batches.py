@@ -26,7 +26,10 @@ class Batches:
         place = np.arange((step - 1) * self.batch_size, step * self.batch_size)
         epoch, index = np.divmod(place, self.n_window)
         window = np.array(
-            [window_order(self.seed, e, self.n_window)[i] for e, i in zip(epoch, index, strict=True)]
+            [
+                window_order(self.seed, e, self.n_window)[i]
+                for e, i in zip(epoch, index, strict=True)
+            ]
         )
         return self.tokens[window[:, None] * self.block_size + self._within].astype(np.int64)
 

@@ -59,7 +59,9 @@ def _read_text(path: Path) -> Iterator[str]:
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8; convert the file first") from None
+        raise UserError(
+            f"{path}: byte {error.start} is not UTF-8; convert the file first"
+        ) from None
     yield from (part.strip("\r\n") for part in text.split(TEXT_SEPARATOR))
 
 

@@ -1,4 +1,4 @@
-"""Text to ids. Bytes need no training and know no unknown: one id a byte, 0xFF between documents."""
+"""Text to ids. Bytes need no training and know no unknown: one id a byte, 0xFF ends a document."""
 
 import hashlib
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def narrow(ids: NDArray[np.integer], vocab_size: int) -> NDArray[np.unsignedinte
     Raises:
         UserError: an id lies outside the vocabulary.
     """
-    if len(ids) and not (0 <= int(ids.min()) and int(ids.max()) < vocab_size):
+    if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < vocab_size):
         worst = int(ids.max()) if int(ids.max()) >= vocab_size else int(ids.min())
         raise UserError(
             f"token id {worst} lies outside the vocabulary of {vocab_size} "

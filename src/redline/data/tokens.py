@@ -66,20 +66,9 @@ def prepare(data: Data) -> Corpus:
         UserError: no such corpus, a damaged file, or fewer tokens than asked for.
     """
     source, tokenizer = find(data.corpus), ByteTokenizer()
-    key = digest(
-        {
-            "format": FORMAT,
-            "source": source.sha256,
-            "tokenizer": tokenizer.sha256,
-            "n_train_token": data.n_train_token,
-            "n_eval_token": data.n_eval_token,
-            "eval_share": EVAL_SHARE,
-        }
-    )
-    root = cache_root()
-    root.mkdir(parents=True, exist_ok=True)
-    note = root / f"{key}.json"
-    with FileLock(root / f"{key}.lock"):
+    note = _note_path(data, source, tokenizer)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(note.with_suffix(".lock")):
         if note.exists():
             corpus = load(read_json(note)["token_sha256"])
             if _token_sha256(corpus.train, corpus.eval) == corpus.manifest["token_sha256"]:
@@ -90,6 +79,17 @@ def prepare(data: Data) -> Corpus:
         write_atomic(_token_path(corpus.manifest["token_sha256"]), content)
         write_json(note, corpus.manifest)
     return load(corpus.manifest["token_sha256"])
+
+
+def prepared(data: Data) -> Tokens | None:
+    """The hashes of the tokens that `data` asks for, if they were prepared before."""
+    note = _note_path(data, find(data.corpus), ByteTokenizer())
+    if not note.exists():
+        return None
+    manifest = read_json(note)
+    return Tokens(
+        token_sha256=manifest["token_sha256"], tokenizer_sha256=manifest["tokenizer_sha256"]
+    )
 
 
 def load(token_sha256: str) -> Corpus:
@@ -121,24 +121,43 @@ def load(token_sha256: str) -> Corpus:
             for name in ("train", "eval")
         }
     except (ValueError, KeyError, OverflowError, MemoryError) as error:
-        raise UserError(f"{path}: damaged token file ({error}); delete it to prepare again") from None
+        raise UserError(
+            f"{path}: damaged token file ({error}); delete it to prepare again"
+        ) from None
     return Corpus(arrays["train"], arrays["eval"], manifest)
 
 
 def sha256_array(array: NDArray[Any]) -> str:
     """A hash of an array's numbers, whatever its width: little-endian 64-bit."""
-    return hashlib.sha256(np.ascontiguousarray(array, dtype="<i8")).hexdigest()
+    return hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()
+
+
+def _note_path(data: Data, source: Source, tokenizer: ByteTokenizer) -> Path:
+    """Where the manifest of one preparation lies: its name says everything that went into it."""
+    key = digest(
+        {
+            "format": FORMAT,
+            "source": source.sha256,
+            "tokenizer": tokenizer.sha256,
+            "n_train_token": data.n_train_token,
+            "n_eval_token": data.n_eval_token,
+            "eval_share": EVAL_SHARE,
+        }
+    )
+    return cache_root() / f"{key}.json"
 
 
 def _token_path(token_sha256: str) -> Path:
     return cache_root() / f"{token_sha256}.safetensors"
 
 
-def _token_sha256(train: NDArray[np.unsignedinteger], evaluation: NDArray[np.unsignedinteger]) -> str:
+def _token_sha256(
+    train: NDArray[np.unsignedinteger], evaluation: NDArray[np.unsignedinteger]
+) -> str:
     digest = hashlib.sha256()
     for part in (train, evaluation):
         digest.update(f"{part.dtype.str}:{len(part)}:".encode())
-        digest.update(np.ascontiguousarray(part))
+        digest.update(part.tobytes())
     return digest.hexdigest()
 
 
@@ -158,11 +177,11 @@ def _prepare(data: Data, source: Source, tokenizer: ByteTokenizer) -> Corpus:
     wanted = {"train": data.n_train_token, "eval": data.n_eval_token + 1}  # the last target
     sides, n_empty = _split(source, tokenizer, wanted)
     for side, n_token in wanted.items():
-        if sides[side].n_token < n_token:
+        held = sides[side].n_token
+        if held < n_token:
             raise UserError(
-                f'data.n_{side}_token = {data.n_train_token if side == "train" else data.n_eval_token}'
-                f': the corpus "{data.corpus}" holds {sides[side].n_token:,} {side} tokens, '
-                f"{n_token - sides[side].n_token:,} too few; ask for fewer or use more text"
+                f'data.n_{side}_token: the corpus "{data.corpus}" holds {held:,} {side} tokens and '
+                f"{n_token:,} are needed; ask for fewer or use more text"
             )
     ids = {
         side: narrow(np.concatenate(sides[side].parts)[:n_token], tokenizer.vocab_size)
@@ -220,4 +239,3 @@ def _split(
 def _side_of(text: str) -> str:
     fraction = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
     return "eval" if fraction < EVAL_SHARE else "train"
-

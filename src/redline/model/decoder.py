@@ -99,6 +99,9 @@ class Attention(nn.Module):
 class Rope(nn.Module):
     """Rotary positions (2104.09864): pairs (i, i + D/2) turn by an angle that grows with time."""
 
+    cos_T1D: Tensor
+    sin_T1D: Tensor
+
     def __init__(self, model: Model):
         super().__init__()
         half = model.head_dim // 2

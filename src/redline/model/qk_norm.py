@@ -16,6 +16,10 @@ from redline.config.trial import Model, QKNorm
 class QKNormalisation(nn.Module):
     """Normalises queries and keys; `scale` multiplies their dot product afterwards."""
 
+    logit_scale: Tensor
+    q_gain: Tensor | None
+    k_gain: Tensor | None
+
     def __init__(self, model: Model, norm: QKNorm):
         super().__init__()
         self.norm = norm

@@ -15,6 +15,7 @@ class Status(StrEnum):
     CRASHED = "crashed"
     PREEMPTED = "preempted"
     TIMED_OUT = "timed_out"
+    DAMAGED = "damaged"  # finished, but its files are not those that were written
 
 
 class Column:
@@ -33,6 +34,9 @@ class Column:
     STEPS_DONE = "steps_done"
     NON_FINITE = "non_finite"  # loss, grad_norm, param_norm, logit; null when all stayed finite
     NON_FINITE_STEP = "non_finite_step"
+    INIT_SHA256 = "init_sha256"
+    BATCH_SHA256 = "batch_sha256"
+    EVAL_SHA256 = "eval_sha256"
     BIGRAM_LOSS = "bigram_loss"  # of the corpus, on the evaluation tokens
 
     # series: one row a step
@@ -48,7 +52,9 @@ class Column:
     ENTROPY = "entropy"
     ENTROPY_NORMALISED = "entropy_normalised"
     ENTROPY_HEAD_MIN = "entropy_head_min"
-    OUTLIER_RATIO = "outlier_ratio"  # max abs / median abs of the residual stream entering the layer
+    OUTLIER_RATIO = (
+        "outlier_ratio"  # max abs / median abs of the residual stream entering the layer
+    )
     OUTLIER_ABS = "outlier_abs"
     KURTOSIS_MEAN = "kurtosis_mean"
     KURTOSIS_MAX = "kurtosis_max"
@@ -56,6 +62,16 @@ class Column:
     LOG_Z_SQ = "log_z_sq"  # mean squared log-partition of the output logits
 
 
+RESULT_COLUMNS = (
+    Column.INIT_LOSS,
+    Column.FINAL_LOSS,
+    Column.STEPS_DONE,
+    Column.NON_FINITE,
+    Column.NON_FINITE_STEP,
+    Column.INIT_SHA256,
+    Column.BATCH_SHA256,
+    Column.EVAL_SHA256,
+)
 SERIES_COLUMNS = (
     Column.STEP,
     Column.LR,

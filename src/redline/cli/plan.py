@@ -1,0 +1,216 @@
+"""`redline plan`: everything that can be said about a study before it runs."""
+
+import json
+from collections import Counter
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from redline.analysis.audit import audit
+from redline.analysis.completeness import reachable
+from redline.cli import show
+from redline.cli.run import Store, Workers, cores
+from redline.config.cost import Cost, cost
+from redline.config.edit import with_fields
+from redline.config.trial import QKNorm, Trial
+from redline.execute.plan import describe
+from redline.execute.plan import plan as read_plan
+from redline.files import UserError, to_json
+from redline.session import Session, open_session
+
+
+def plan(
+    study: str,
+    *,
+    store: Store = None,
+    workers: Workers = None,
+    watts: Annotated[float | None, Parameter(help="Power of the machine under load.")] = None,
+    price_per_kwh: Annotated[float | None, Parameter(help="Price of energy.")] = None,
+    price_per_hour: Annotated[float | None, Parameter(help="Price of the machine.")] = None,
+    explain: Annotated[bool, Parameter(help="Print every field of the study.")] = False,
+    trials: Annotated[bool, Parameter(help="List every trial with its id and status.")] = False,
+    as_json: Annotated[bool, Parameter("--json", help="Print JSON alone.")] = False,
+) -> int:
+    """What a study will train, what it costs, what is done, and what it can decide.
+
+    The time is measured on this device with random tokens: no corpus is prepared.
+    """
+    for name, value in {
+        "--watts": watts,
+        "--price-per-kwh": price_per_kwh,
+        "--price-per-hour": price_per_hour,
+        "--workers": workers,
+    }.items():
+        if value is not None and value <= 0:
+            raise UserError(f"{name} {value}: a positive number is needed")
+    if price_per_kwh and not watts:
+        raise UserError("--price-per-kwh: --watts is needed too")
+    session = open_session(study, store)
+    console = show.console()
+    if explain:
+        print(session.study.to_toml())
+        return 0
+    n_worker = workers or cores()
+    found = {
+        "study": session.study.title,
+        "digest": session.study.digest,
+        "store": str(session.store.root),
+        "n_trial": len(session.trials),
+        "axes": _axes(session),
+        "models": _models(session.trials),
+        "estimate": _estimate(session.trials, n_worker, watts, price_per_kwh, price_per_hour),
+        "status": _status(session),
+        "can_decide": reachable(session.trials),
+        "audit": [vars(row) for row in audit(session.trials)],
+    }
+    if as_json:
+        print(to_json(found, indent=1))
+        return 0
+    _print(found, console)
+    if trials:
+        _print_trials(session, console)
+    return 0
+
+
+def _axes(session: Session) -> dict[str, list[Any]]:
+    return json.loads(to_json(session.study.explicit["axes"]))
+
+
+def _models(trials: tuple[Trial, ...]) -> list[dict[str, Any]]:
+    """One row for each distinct cost: its shape, parameters, tokens and FLOPs of one trial."""
+    counted: Counter[tuple[int, int, str, Cost]] = Counter(
+        (t.model.n_layer, t.model.n_embd, t.model.arm, cost(t)) for t in trials
+    )
+    return [
+        {
+            "n_layer": n_layer,
+            "n_embd": n_embd,
+            "arm": arm,
+            "n_trial": n,
+            "n_param": price.n_param,
+            "n_param_non_embedding": price.n_param - price.n_param_embedding,
+            "tokens": price.tokens_seen,
+            "flops": price.flops,
+        }
+        for (n_layer, n_embd, arm, price), n in counted.items()
+    ]
+
+
+def _estimate(
+    trials: tuple[Trial, ...],
+    n_worker: int,
+    watts: float | None,
+    price_per_kwh: float | None,
+    price_per_hour: float | None,
+) -> dict[str, float]:
+    from redline.train.bench import trial_seconds
+
+    # Trials that differ only in seed, rate or decay take the same time: measure each shape once.
+    shapes = Counter(
+        with_fields(
+            t, {"seed": 0, "train.peak_lr": 1e-3, "train.lr_floor": 0, "train.weight_decay": 0}
+        )
+        for t in trials
+    )
+    seconds = sum(n * trial_seconds(shape) for shape, n in shapes.items())
+    hours = seconds / n_worker / 3600
+    found = {
+        "tokens": float(sum(cost(t).tokens_seen for t in trials)),
+        "flops": sum(cost(t).flops for t in trials),
+        "core_hours": seconds / 3600,
+        "workers": float(n_worker),
+        "hours": hours,
+    }
+    if watts:
+        found["kwh"] = watts * hours / 1000
+    if price_per_kwh and watts:
+        found["energy_price"] = watts * hours / 1000 * price_per_kwh
+    if price_per_hour:
+        found["machine_price"] = hours * price_per_hour
+    return found
+
+
+def _status(session: Session) -> dict[str, int] | None:
+    """Counts by status, or None where the corpus has never been prepared: ids hash its tokens."""
+    ids = session.known_ids()
+    if ids is None:
+        return None
+    counts = read_plan(session.store, ids).counts
+    return {status.value: n for status, n in counts.items() if n}
+
+
+def _print(found: dict[str, Any], console: Console) -> None:
+    console.print(
+        f"[bold]{found['study']}[/] ({found['digest']}), "
+        f"{show.plural(found['n_trial'], 'trial')}, store {found['store']}"
+    )
+    for name, values in found["axes"].items():
+        console.print(f"  {name}: {', '.join(map(_value, values))}", markup=False)
+    models = Table(
+        "n_layer",
+        "n_embd",
+        "arm",
+        "trials",
+        "parameters",
+        "without embeddings",
+        "tokens a trial",
+        "FLOPs a trial",
+    )
+    for row in found["models"]:
+        models.add_row(
+            str(row["n_layer"]),
+            str(row["n_embd"]),
+            row["arm"],
+            str(row["n_trial"]),
+            f"{row['n_param']:,}",
+            f"{row['n_param_non_embedding']:,}",
+            show.large(row["tokens"]),
+            f"{row['flops']:.3g}",
+        )
+    console.print(models)
+    console.print(_estimate_sentence(found["estimate"]))
+    console.print(_status_sentence(found))
+    console.print("What it can decide:")
+    for sentence in found["can_decide"]:
+        console.print(f"  {sentence}", markup=False)
+    table = Table(
+        "item", "verdict", "detail", title="Isolation audit: what differs between the arms"
+    )
+    for row in found["audit"]:
+        table.add_row(row["item"], str(row["verdict"]), row["detail"])
+    console.print(table)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return QKNorm.model_validate(value).label
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _estimate_sentence(estimate: dict[str, float]) -> str:
+    workers = show.plural(int(estimate["workers"]), "worker")
+    sentence = (
+        f"In all {show.large(estimate['tokens'])} tokens, {estimate['flops']:.3g} FLOPs; about "
+        f"{show.duration(3600 * estimate['hours'])} with {workers} here, from a short measurement"
+    )
+    units = {"kwh": "kWh", "energy_price": "for energy", "machine_price": "for the machine"}
+    extras = [f"{estimate[key]:.3g} {unit}" for key, unit in units.items() if key in estimate]
+    return ", ".join([sentence, *extras])
+
+
+def _status_sentence(found: dict[str, Any]) -> str:
+    if found["status"] is None:
+        command = f"`redline run {found['study']}`"
+        return f"Corpus not prepared yet: {command} prepares it and names the trials"
+    return "Status: " + ", ".join(f"{n} {name}" for name, n in found["status"].items())
+
+
+def _print_trials(session: Session, console: Console) -> None:
+    ids = session.known_ids()
+    if ids is None:
+        return
+    statuses = read_plan(session.store, ids).statuses
+    for trial_id, trial in zip(ids, session.trials, strict=True):
+        console.print(f"{trial_id}  {statuses[trial_id]:9}  {describe(trial)}", markup=False)

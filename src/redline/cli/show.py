@@ -1,0 +1,87 @@
+"""How numbers and tables look on a terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from redline.analysis.comparable import CONTROL, N_LAYER, PEAK_LR
+from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
+from redline.analysis.outcome import labels
+from redline.analysis.summary import LOSS_SD, MEAN_LOSS, N_D0, N_EXPECTED, N_FINISHED
+from redline.config.analysis import Analysis
+from redline.store.schema import Column
+
+PLAIN_WIDTH = 120
+"""Columns where the output is no terminal: a log keeps whole rows."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console as wide as the terminal, or as a table needs in a file."""
+    found = Console(stderr=stderr, highlight=False)
+    return (
+        found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    )
+
+
+def plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A duration as a person says it: 40 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def large(number: float) -> str:
+    """Three digits and a unit: 119k, 10.9M, 5.3e+15."""
+    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size <= number < 1e12:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def cell_table(cells: pl.DataFrame, analysis: Analysis) -> Table:
+    """The table at the end of a run, one row a cell."""
+    table = Table(title="Means over seeds; a non-finite trial counts at its initial loss")
+    with_control = cells[CONTROL].n_unique() > 1
+    for name in ("control",) if with_control else ():
+        table.add_column(name, overflow="fold")
+    for name in ("n_layer", "peak_lr", "arm", "seeds", "final loss", "early max logit"):
+        table.add_column(name, justify="right")
+    for name in ("max logit", "min entropy", "outcome"):
+        table.add_column(name, justify="right" if name != "outcome" else "left")
+    keys = [CONTROL, N_LAYER, PEAK_LR, Column.ARM]
+    rows = list(cells.sort(keys).iter_rows(named=True))
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        last_of_pair = following is None or following[PEAK_LR] != row[PEAK_LR]
+        leading = [row[CONTROL]] if with_control else []
+        table.add_row(*leading, *_texts(row, labels(analysis)), end_section=last_of_pair)
+    return table
+
+
+def _texts(row: dict[str, Any], outcome_labels: Sequence[str]) -> list[str]:
+    spread = "" if row[LOSS_SD] is None else f" ± {row[LOSS_SD]:.3f}"
+    died = f" ({row[N_D0]} non-finite)" if row[N_D0] else ""
+    outcomes = {label: row[f"n_{label}"] for label in outcome_labels}
+    return [
+        str(row[N_LAYER]),
+        f"{row[PEAK_LR]:g}",
+        row[Column.ARM],
+        f"{row[N_FINISHED]}/{row[N_EXPECTED]}",
+        "-" if row[MEAN_LOSS] is None else f"{row[MEAN_LOSS]:.3f}{spread}{died}",
+        _number(row[EARLY_MAX_LOGIT], "g"),
+        _number(row[RUNNING_MAX_LOGIT], "g"),
+        _number(row[MIN_ENTROPY], "f"),
+        ", ".join(f"{n} {label}" for label, n in outcomes.items() if n) or "missing",
+    ]
+
+
+def _number(value: float | None, kind: str) -> str:
+    return "-" if value is None else f"{value:.3{kind}}"

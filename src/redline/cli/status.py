@@ -1,0 +1,111 @@
+"""`redline status`: one screen about a store."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from redline.cli import show
+from redline.cli.run import Store
+from redline.config.cost import cost
+from redline.execute.plan import Plan, describe
+from redline.execute.plan import plan as read_plan
+from redline.files import to_json
+from redline.session import Session, open_session
+from redline.store import reader
+from redline.store.schema import Status
+
+FAILED = (Status.CRASHED, Status.TIMED_OUT, Status.DAMAGED)
+
+
+def status(
+    study: str,
+    *,
+    store: Store = None,
+    as_json: Annotated[bool, Parameter("--json", help="Print JSON alone.")] = False,
+) -> int:
+    """One screen: done, running, failed with the reason, and the time left."""
+    session = open_session(study, store)
+    ids = session.known_ids()
+    plan = read_plan(session.store, ids) if ids else Plan({})
+    trials = dict(zip(ids or (), session.trials, strict=False))
+    found: dict[str, Any] = {
+        "study": session.study.title,
+        "store": str(session.store.root),
+        "n_trial": len(session.trials),
+        "counts": {str(status): n for status, n in plan.counts.items()},
+        "running": [_running(session, i, trials) for i in _with(plan, [Status.RUNNING])],
+        "failed": [_failed(session, i, trials, plan) for i in _with(plan, FAILED)],
+        "missing": [describe(trials[i]) for i in plan.missing],
+        "eta_s": _eta_s(session, plan, trials),
+    }
+    if as_json:
+        print(to_json(found, indent=1))
+        return 0
+    console = show.console()
+    if ids is None:
+        console.print(f"{found['study']}: nothing has run yet; `redline run {study}` begins")
+        return 0
+    counts = ", ".join(f"{n} {name}" for name, n in found["counts"].items() if n)
+    left = "" if found["eta_s"] is None else f"; about {show.duration(found['eta_s'])} left"
+    console.print(f"{found['study']}: {counts} of {found['n_trial']}{left}; {found['store']}")
+    for row in found["running"]:
+        console.print(
+            f"running: {row['trial']}, step {row['step']} of {row['n_step']}", markup=False
+        )
+    for row in found["failed"]:
+        console.print(f"{row['status']}: {row['trial']}: {row['reason']}", markup=False)
+        console.print(f"{row['last_lines']}\nlog: {row['log']}", markup=False)
+    return 0
+
+
+def _with(plan: Plan, statuses: Iterable[Status]) -> list[str]:
+    return [trial_id for trial_id, status in plan.statuses.items() if status in statuses]
+
+
+def _running(session: Session, trial_id: str, trials: dict[str, Any]) -> dict[str, Any]:
+    step = 0
+    path = session.store.series(trial_id)
+    if path.exists():
+        # The last whole line says where it stands; the file may be large, its end is enough.
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            whole = [line for line in file.read().split(b"\n")[1:-1] if line]
+        step = json.loads(whole[-1])["step"] if whole else 0
+    trial = trials[trial_id]
+    return {
+        "trial_id": trial_id,
+        "trial": describe(trial),
+        "step": step,
+        "n_step": trial.train.n_step,
+    }
+
+
+def _failed(session: Session, trial_id: str, trials: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    damaged = reader.verify(session.store, trial_id)
+    history = reader.attempts(session.store, trial_id)
+    log = reader.last_log(session.store, trial_id)
+    return {
+        "trial_id": trial_id,
+        "trial": describe(trials[trial_id]),
+        "status": plan.statuses[trial_id].value,
+        "reason": f"damaged {', '.join(damaged)}" if damaged else history[-1].get("reason", ""),
+        "last_lines": "" if damaged else reader.last_error(session.store, trial_id, n_line=6),
+        "log": str(log or ""),
+    }
+
+
+def _eta_s(session: Session, plan: Plan, trials: dict[str, Any]) -> float | None:
+    """Seconds until the study is done, at the speed of its finished trials; None if unknown."""
+    spent_s = flops = 0.0
+    for trial_id in _with(plan, [Status.FINISHED]):
+        last = reader.attempts(session.store, trial_id)[-1]
+        if last.get("first_step") == 0:  # a resumed attempt did only part of the work
+            spent_s += last.get("elapsed_s", 0.0)
+            flops += cost(trials[trial_id]).flops
+    running = len(_with(plan, [Status.RUNNING]))
+    if not flops or not running:
+        return None
+    left = sum(cost(trials[i]).flops for i in plan.missing)
+    return left * spent_s / flops / running

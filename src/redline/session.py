@@ -1,0 +1,145 @@
+"""The one place that closes loops: a study, its store, and what happens between them."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redline.config.identity import Tokens, trial_id
+from redline.config.trial import Data, Trial
+from redline.execute.plan import Plan, plan
+from redline.files import UserError
+from redline.store.layout import Store
+from redline.study.expand import expand
+from redline.study.spec import Study, load, slug
+from redline.train.device import resolve
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from redline.execute.local import Tally
+
+RUNS = Path("redline-runs")
+
+
+@dataclass(frozen=True)
+class Session:
+    """A study that is open on a store. `trials` are all that the study asks for, in order."""
+
+    study: Study
+    store: Store
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def tokens(self) -> dict[Data, Tokens]:
+        """The token hashes of every corpus, prepared now where they are not in the cache."""
+        from redline.data.tokens import prepare
+
+        found: dict[Data, Tokens] = {}
+        for data in dict.fromkeys(trial.data for trial in self.trials):
+            corpus = prepare(data)
+            self.store.create().put_corpus(corpus.manifest)
+            found[data] = corpus.tokens
+        return found
+
+    @cached_property
+    def by_id(self) -> dict[str, Trial]:
+        """Trial id -> trial, in the study's order; prepares the corpora, since ids hash them."""
+        return {trial_id(trial, self.tokens[trial.data]): trial for trial in self.trials}
+
+    def known_ids(self) -> list[str] | None:
+        """Ids without preparing anything, or None where a corpus was never prepared."""
+        from redline.data.tokens import prepared
+
+        found = {
+            data: prepared(data) for data in dict.fromkeys(trial.data for trial in self.trials)
+        }
+        ids = [trial_id(trial, tokens) for trial in self.trials if (tokens := found[trial.data])]
+        return ids if len(ids) == len(self.trials) else None
+
+    def begin(self) -> Plan:
+        """Write the study and its trials into the store and say what is left to do."""
+        self.store.create().put_study(self.study.digest, self.study.to_toml())
+        for trial in self.trials:
+            self.store.put_trial(trial, self.tokens[trial.data])
+        return plan(self.store, list(self.by_id))
+
+    def run(
+        self,
+        ids: Sequence[str],
+        *,
+        n_worker: int,
+        on_event: Callable[[dict[str, Any]], None],
+        fail_fast: int | None,
+        timeout_s: float | None,
+    ) -> "Tally":
+        """Train the given trials on this machine (see `execute.local.run`)."""
+        from redline.execute import local
+
+        return local.run(
+            self.store,
+            ids,
+            study=self.study.digest,
+            n_worker=n_worker,
+            on_event=on_event,
+            fail_fast=fail_fast,
+            timeout_s=timeout_s,
+        )
+
+    def summary(self) -> "Summary":
+        """The measured cells of what has finished so far, and where the arms part."""
+        from redline.analysis.headline import headlines
+        from redline.analysis.outcome import outcomes
+        from redline.analysis.parting import where_the_arms_part
+        from redline.analysis.summary import cells, paired_deltas
+        from redline.store.tables import load as load_tables
+
+        tables = load_tables(self.store, list(self.by_id))
+        judged = outcomes(tables.trials, tables.series, tables.probes, self.study.analysis)
+        probed = headlines(tables.trials, tables.probes)
+        table = cells(judged, probed, list(self.by_id.items()), self.study.analysis)
+        verdict = where_the_arms_part(table, paired_deltas(judged), self.study.analysis)
+        return Summary(table, verdict, tables.damaged)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run ends with: a row a cell, the verdict in words, and files that are damaged."""
+
+    cells: "pl.DataFrame"
+    verdict: str
+    damaged: dict[str, tuple[str, ...]]
+
+
+def open_session(reference: str, store: Path | None = None) -> Session:
+    """Open a study (a shipped name, a TOML file or a store directory) on its store.
+
+    The store defaults to the directory itself, or to `redline-runs/<title>`. A device that was
+    decided when the store was created stays.
+
+    Raises:
+        UserError: anything wrong with the study, one sentence a line.
+    """
+    study = load(reference)
+    given = Path(reference)
+    root = store or (given if (given / "study.toml").exists() else RUNS / slug(study.title))
+    if root.exists() and not root.is_dir():
+        raise UserError(f"--store {root}: this is a file, not a directory")
+    device = resolve(_decided_device(root) or study.fields["device"])
+    study = study.pinned(device)
+    trials = expand(study, device)
+    for kind in {trial.device for trial in trials}:
+        resolve(kind)
+    return Session(study, Store(root), trials)
+
+
+def _decided_device(root: Path) -> str | None:
+    path = root / "study.toml"
+    if not path.exists():
+        return None
+    try:
+        return tomllib.loads(path.read_text("utf-8"))["device"]
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError):
+        raise UserError(f"{path}: damaged; copy the right one from {root / 'studies'}") from None

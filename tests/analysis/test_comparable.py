@@ -1,0 +1,92 @@
+import polars as pl
+import pytest
+
+from redline.analysis.comparable import N_COPY, comparable
+from redline.files import UserError
+
+
+def test_one_setting_has_an_empty_name(sweep):
+    assert comparable(sweep({("off", 0.01): [2.0, 2.1]}))["control"].to_list() == ["", ""]
+
+
+def test_settings_are_named_by_the_fields_that_differ(row, frame):
+    trials = frame([row(), row(model__tied_head=False), row(train__z_loss=1e-4)])
+    assert comparable(trials)["control"].to_list() == [
+        "tied_head=true, z_loss=0.0",
+        "tied_head=false, z_loss=0.0",
+        "tied_head=true, z_loss=0.0001",
+    ]
+
+
+def test_case_d08_two_corpora_are_two_settings(row, frame, judge):
+    """D08 (karpathy/nanoGPT#10): the hosted corpus changed and results of both stood in one chart.
+
+    Rows with different token hashes are split, and each keeps its own reference.
+    """
+    new = {"token_sha256": "c" * 64, "trial_id": "new"}
+    out = judge(frame([row(2.0), row(3.0) | new]))
+    assert out["new"]["control"] == "token_sha256=cccccccccccc"
+    assert out["off-2-0.01-0"]["control"] == "token_sha256=aaaaaaaaaaaa"
+    assert out["new"]["best_loss"] == 3.0
+
+
+def test_case_g06_numerics_are_never_pooled(row, frame, judge):
+    """G06 (pytorch/pytorch#171861): a compiler's NaN on one device would be charted as physics.
+
+    The same trial on another device kind has its own reference and its own name.
+    """
+    mps = row(None, device="mps") | {"trial_id": "mps"}
+    out = judge(frame([row(2.0), mps]))
+    assert out["mps"]["control"] == "device=mps"
+    assert out["mps"]["reference_loss"] == 5.5
+    assert out["off-2-0.01-0"]["reference_loss"] == 2.0
+
+
+def test_case_a05_a_row_without_its_depth_is_refused_by_name(row, frame):
+    """A05 (PEtab-dev/PEtab#298): group-by dropped rows with a missing key without a word."""
+    with pytest.raises(
+        UserError, match=r"n_layer is missing in 1 of the trials: off, n_layer None"
+    ):
+        comparable(frame([row(), row(seed=1) | {"n_layer": None}]))
+
+
+def test_a_missing_setting_is_a_setting_and_no_lost_row(row, frame, judge):
+    out = judge(frame([row(2.0), row(2.5) | {"z_loss": None, "trial_id": "older"}]))
+    assert out["older"]["control"] == "z_loss=unknown"
+    assert out["older"]["reference_loss"] == 2.5
+
+
+def test_a_missing_column_is_named(sweep):
+    trials = sweep({("off", 0.01): [2.0]}).drop("bigram_loss")
+    with pytest.raises(UserError, match="lacks the column bigram_loss"):
+        comparable(trials)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [(None, "init_loss is missing"), (float("nan"), "init_loss is not finite")]
+)
+def test_without_an_initial_loss_nothing_can_be_capped(row, frame, value, says):
+    trials = frame([row() | {"init_loss": value}, row(seed=1)])
+    with pytest.raises(UserError, match=rf"{says} in 1 of the trials: off, n_layer 2"):
+        comparable(trials)
+
+
+def test_exact_copies_collapse_and_are_counted(row, frame):
+    dead = row(None, seed=1)
+    out = comparable(frame([row(), row() | {"trial_id": "copy"}, dead, dead, dead]))
+    assert out[N_COPY].to_list() == [2, 3]
+
+
+def test_copies_that_disagree_are_refused_with_both_rows(row, frame):
+    with pytest.raises(UserError, match=r"different results in 2 .*\(off-2-0.01-0\).*\(other\)"):
+        comparable(frame([row(2.0), row(2.1) | {"trial_id": "other"}]))
+
+
+def test_many_bad_rows_are_counted_and_five_are_named(row, frame):
+    trials = frame([row(seed=seed) | {"arm": None} for seed in range(7)])
+    with pytest.raises(UserError, match=r"in 7 of the trials: .* and 2 more$"):
+        comparable(trials)
+
+
+def test_an_empty_table_stays_empty(sweep):
+    assert comparable(sweep({("off", 0.01): [2.0]}).clear()).select(pl.len()).item() == 0
