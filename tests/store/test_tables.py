@@ -150,7 +150,9 @@ def test_rows_come_in_the_order_of_the_ids_and_of_the_steps(tmp_path):
     for order in (ids, ids[::-1], ids[2:]):
         trials, series, probes = frames(store, order)
         assert trials["trial_id"].to_list() == order
-        assert series.select("trial_id", "step").rows() == [(n, s) for n in order for s in range(12)]
+        assert series.select("trial_id", "step").rows() == [
+            (n, s) for n in order for s in range(12)
+        ]
         assert probes.select("trial_id", "step", "layer").rows() == [
             (n, s, layer) for n in order for s in (0, 10) for layer in range(3)
         ]

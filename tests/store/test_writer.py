@@ -3,11 +3,9 @@ import itertools
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import fakes
 import pytest
@@ -15,7 +13,7 @@ from fakes import make_store, record
 
 from redline import files
 from redline.files import UserError, read_lines
-from redline.store import claims, reader, writer
+from redline.store import reader, writer
 from redline.store.claims import ClaimLostError, claim
 from redline.store.schema import Status
 from redline.store.writer import Recorder

@@ -69,10 +69,8 @@ def prepare(data: Data) -> Corpus:
     note = _note_path(data, source, tokenizer)
     note.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(note.with_suffix(".lock")):
-        if note.exists():
-            corpus = load(read_json(note)["token_sha256"])
-            if _token_sha256(corpus.train, corpus.eval) == corpus.manifest["token_sha256"]:
-                return corpus
+        if note.exists() and (found := _whole(read_json(note)["token_sha256"])):
+            return found
         corpus = _prepare(data, source, tokenizer)
         arrays = {"train": corpus.train, "eval": corpus.eval}
         content = save(arrays, {"manifest": json.dumps(corpus.manifest)})
@@ -125,6 +123,15 @@ def load(token_sha256: str) -> Corpus:
             f"{path}: damaged token file ({error}); delete it to prepare again"
         ) from None
     return Corpus(arrays["train"], arrays["eval"], manifest)
+
+
+def _whole(token_sha256: str) -> Corpus | None:
+    """The cached corpus if every byte is what it was; the cache may be damaged or cleared."""
+    try:
+        corpus = load(token_sha256)
+    except UserError:
+        return None
+    return corpus if _token_sha256(corpus.train, corpus.eval) == token_sha256 else None
 
 
 def sha256_array(array: NDArray[Any]) -> str:

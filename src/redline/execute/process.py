@@ -14,6 +14,9 @@ from redline.execute.provenance import THREAD_VARIABLES
 from redline.store.schema import Status
 
 STOP_WITHIN_S = 10.0
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
+"""glibc would give large tensors back after each step and fault them in again: 300 faults a
+step."""
 
 Event = dict[str, Any]
 Inbox = SimpleQueue["tuple[Process, Event | None]"]
@@ -99,4 +102,4 @@ class Process:
 
 def worker_environment() -> dict[str, str]:
     """The environment of a worker: one thread, since the pool has a worker for each core."""
-    return dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, "1")
+    return dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, "1") | KEEP_MEMORY

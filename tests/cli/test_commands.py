@@ -1,0 +1,201 @@
+"""The commands, run for real on a study of seconds."""
+
+import json
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from redline.cli.app import call
+from redline.session import open_session
+from redline.store.tables import load
+
+
+def finished(store="redline-runs/tiny"):
+    session = open_session(store)
+    return sorted((session.store.root / "trials").glob("*/finished.json"))
+
+
+def test_a_study_is_trained_once_then_only_its_new_cells(tiny, capsys):
+    """Issue: a second run trains nothing; another LR and seed train only the new cells."""
+    assert call(["run", str(tiny)]) == 0
+    out = capsys.readouterr().out
+    assert "[4/4]" in out and "4/4" not in out.splitlines()[0]
+    assert "Means over seeds" in out and "n_layer 2, off against on" in out
+    stamps = {path: path.stat().st_mtime_ns for path in finished()}
+    assert len(stamps) == 4
+
+    assert call(["run", str(tiny)]) == 0
+    assert "4 of 4 trials done, 0 to train" in capsys.readouterr().out
+
+    text = tiny.read_text().replace("[1e-3, 1e-2]", "[1e-3, 1e-2, 3e-2]").replace("[0]", "[0, 1]")
+    tiny.write_text(text)
+    assert call(["run", str(tiny)]) == 0
+    assert "4 of 12 trials done, 8 to train" in capsys.readouterr().out
+    assert len(finished()) == 12
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_plan_says_everything_before_anything_is_prepared(tiny, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("REDLINE_CACHE", str(tmp_path / "none"))
+    options = ["--watts", "50", "--price-per-kwh", "0.3", "--price-per-hour", "2"]
+    assert call(["plan", str(tiny), *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "4 trials",
+        "train.peak_lr: 0.001, 0.01",
+        "off, on",
+        "without embeddings",
+        "FLOPs",
+        "kWh",
+        "for energy",
+        "for the machine",
+        "Corpus not prepared",
+        "redline run",
+        "1 seed",
+        "Isolation audit",
+        "initial attention temperature",
+    ):
+        assert part in out, part
+    assert not (tmp_path / "none").exists()
+    assert not (tmp_path / "redline-runs").exists()
+
+
+def test_plan_states_the_core_matrix(capsys):
+    assert call(["plan", "core", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["n_trial"] == 24
+    assert {row["n_trial"] for row in found["models"]} == {12}
+    for row in found["models"]:
+        assert 10e6 <= row["n_param"] <= 15e6
+        assert 100e6 <= row["tokens"] <= 150e6
+    assert found["estimate"]["hours"] > 0
+
+
+def test_status_and_trials_are_named(tiny, capsys):
+    assert call(["status", str(tiny)]) == 0
+    assert "nothing has run yet" in capsys.readouterr().out
+    assert call(["run", str(tiny)]) == 0
+    capsys.readouterr()
+    assert call(["status", "redline-runs/tiny", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"]["finished"] == 4
+    assert found["missing"] == found["running"] == found["failed"] == []
+    assert call(["plan", str(tiny), "--trials"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("finished") >= 4
+    assert "qk_norm on, peak_lr 0.01, n_layer 2, seed 0" in out
+
+
+def test_case_s09_a_deleted_result_is_named_and_alone_is_trained_again(tiny, capsys):
+    """wandb#1787: a sweep called itself complete while combinations were missing."""
+    assert call(["run", str(tiny)]) == 0
+    finished()[2].unlink()
+    capsys.readouterr()
+    assert call(["status", str(tiny), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["missing"]) == 1
+    assert call(["run", str(tiny)]) == 0
+    assert "3 of 4 trials done, 1 to train" in capsys.readouterr().out
+
+
+def test_one_trial_alone_can_be_trained(tiny, capsys):
+    session = open_session(str(tiny))
+    name = list(session.by_id)[3]
+    assert call(["run", str(tiny), "--only", name]) == 0
+    assert [path.parent.name for path in finished()] == [name]
+    assert call(["run", str(tiny), "--only", "0" * 16]) == 2
+    assert "no such trial" in capsys.readouterr().err
+
+
+def test_a_diverged_trial_is_finished_and_never_retried(tiny, capsys):
+    text = tiny.read_text().replace("[1e-3, 1e-2]", "[1e-3, 1e30]")
+    tiny.write_text(text)
+    assert call(["run", str(tiny)]) == 0
+    out = capsys.readouterr().out
+    assert "non-finite" in out and "non_finite" in out
+    assert call(["retry", str(tiny)]) == 0
+    assert "0 to train" in capsys.readouterr().out
+    tables = load(open_session(str(tiny)).store, list(open_session(str(tiny)).by_id))
+    died = tables.trials.filter(pl.col("peak_lr") == 1e30)
+    assert died["final_loss"].null_count() == 2 and died["non_finite"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("n_embd = 32", "n_embd = 33"), "n_embd = 33 is not divisible by n_head = 2"),
+        (("n_embd = 32", "n_emb = 32"), "did you mean"),
+        (("n_embd = 32", 'n_embd = "wide"'), "model.n_embd"),
+        (("[1e-3, 1e-2]", "[1e-3, 0.0]"), "peak_lr"),
+        (("[1e-3, 1e-2]", '[1e-3, "0.001"]'), "peak_lr"),
+        (("n_step = 20", "n_step = 20\nwarmup_fraction = 1.0"), "warmup_fraction"),
+        (("n_train_token = 20_000", 'corpus = "none.txt"\nn_train_token = 20_000'), "no such file"),
+        (("seed = [0]", "seed = []"), "seed"),
+        (('title = "tiny"', 'title = "tiny"\ndevice = "cuda"'), "cpu"),
+        (('title = "tiny"', 'title = "tiny'), "tiny.toml"),
+    ],
+)
+def test_bad_input_is_a_clear_sentence_and_exit_code_2(tiny, capsys, change, message):
+    text = tiny.read_text()
+    assert change[0] in text
+    tiny.write_text(text.replace(*change))
+    assert call(["run", str(tiny)]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert "Traceback" not in out + err
+    assert not finished_anything()
+
+
+def finished_anything():
+    from pathlib import Path
+
+    return list(Path.cwd().glob("redline-runs/*/trials/*"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "pilott"],
+        ["rum", "pilot"],
+        ["run", "pilot", "--workers", "none"],
+        ["run", "pilot", "--workers", "0"],
+        ["plan", "pilot", "--price-per-kwh", "1"],
+        ["doctor", "--golden", "nothing.npz"],
+    ],
+    ids=" ".join,
+)
+def test_a_bad_command_line_is_exit_code_2(tiny, capsys, arguments):
+    assert call(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out + err and "Traceback" not in out + err
+
+
+def test_an_edited_trial_is_refused_by_name(tiny, capsys):
+    assert call(["run", str(tiny)]) == 0
+    trial = finished()[0].parent / "trial.json"
+    trial.write_text(trial.read_text().replace('"n_step": 20', '"n_step": 21'))
+    capsys.readouterr()
+    code = call(["run", str(tiny)])
+    out, err = capsys.readouterr()
+    assert code in (1, 2)
+    assert finished()[0].parent.name in out + err
+    assert "Traceback" not in out + err
+
+
+def test_help_loads_no_heavy_library():
+    """exca holds the same: a person who asks for help waits for nothing."""
+    script = (
+        "import sys; from redline.cli.app import call; call(['--help']);"
+        "heavy = {'torch', 'polars', 'scipy', 'numpy'} & set(sys.modules); assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_program_runs_as_a_program(redline):
+    assert redline("--version")[:2] == (0, "0.1.0\n")
+    code, out, err = redline("run", "pilot", "--store", __file__)
+    assert (code, out) == (2, "")
+    assert "this is a file" in err
