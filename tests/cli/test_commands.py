@@ -74,8 +74,8 @@ def test_plan_states_the_core_matrix(capsys):
 
 
 def test_status_and_trials_are_named(tiny, capsys):
-    assert call(["status", str(tiny)]) == 0
-    assert "nothing has run yet" in capsys.readouterr().out
+    assert call(["status", str(tiny), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["finished"] == 0
     assert call(["run", str(tiny)]) == 0
     capsys.readouterr()
     assert call(["status", "redline-runs/tiny", "--json"]) == 0
@@ -134,6 +134,8 @@ def test_a_diverged_trial_is_finished_and_never_retried(tiny, capsys):
         (("seed = [0]", "seed = []"), "seed"),
         (('title = "tiny"', 'title = "tiny"\ndevice = "cuda"'), "cpu"),
         (('title = "tiny"', 'title = "tiny'), "tiny.toml"),
+        # Case G04 (nanochat#741): an unsupported precision is refused before the sweep.
+        (('title = "tiny"', 'title = "tiny"\nprecision = "bfloat16"'), "precision"),
     ],
 )
 def test_bad_input_is_a_clear_sentence_and_exit_code_2(tiny, capsys, change, message):

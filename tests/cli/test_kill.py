@@ -87,7 +87,7 @@ def test_twenty_kills_lose_nothing_and_double_nothing(study, tmp_path):
             process.send_signal(signal.SIGKILL)
             n_kill += 1
         process.wait()
-        gone, alive = psutil.wait_procs(workers, timeout=10)
+        _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive, "a worker outlived the run"
         now = finished(killed)
         assert seen.items() <= now.items(), "a finished trial was lost or written again"

@@ -288,7 +288,7 @@ def test_an_error_of_the_listener_leaves_no_child_and_no_open_attempt(tmp_path):
     assert reader.attempts(store, ids[0])[0]["status"] == "preempted"
 
 
-@pytest.mark.parametrize("n_kill", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kill", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_kills_at_random_moments_lose_nothing_and_train_nothing_twice(tmp_path, n_kill):
     """Parents and single workers die by SIGKILL; the record equals that of an undisturbed run."""
     seeds, n_step = range(n_kill), 80

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -227,3 +228,13 @@ def test_case_g05_a_trial_uses_two_shapes_at_most(make_trial, corpus, monkeypatc
     )
     run(make_trial(), corpus)
     assert len(shapes) <= 2
+
+
+def test_case_x10_many_trials_in_one_process_do_not_grow_it(make_trial, corpus):
+    """pytorch#130776, pytorch#104773: short-lived models filled caches until the worker died."""
+    own = psutil.Process()
+    sizes = []
+    for seed in range(30):
+        run(make_trial(seed=seed, train__n_step=3), corpus)
+        sizes.append(own.memory_info().rss)
+    assert (sizes[-1] - sizes[9]) / 20 < 2e6

@@ -118,3 +118,33 @@ def test_case_t21_small_updates_reach_the_weights(make_trial):
     )
     start = torch.cat([before[optimiser.slices[n]].flatten() for n in optimiser.decayed])
     assert (decayed != start).float().mean() > 0.99
+
+
+def test_case_t06_s04_moments_come_back_with_their_bits_and_names(make_trial):
+    """nanotron#245, nanoGPT#325: state was recast on load, and prefixed names were passed over."""
+    module, optimiser = optimised(make_trial)
+    backward(module)
+    optimiser.step(1e-2, optimiser.gradient_norm())
+    kept = {name: tensor.clone() for name, tensor in optimiser.tensors().items()}
+    assert {tensor.dtype for tensor in kept.values()} == {torch.float32}
+    other, again = optimised(make_trial, seed=1)
+    again.restore(kept, 1)
+    assert all(torch.equal(kept[name], tensor) for name, tensor in again.tensors().items())
+    assert all(
+        torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True)
+    )
+    prefixed = {name.replace("/", "/_orig_mod."): tensor for name, tensor in kept.items()}
+    with pytest.raises(ValueError, match="not resumable"):
+        again.restore(prefixed, 1)
+
+
+def test_case_c06_the_rate_of_an_update_is_never_taken_from_saved_state(make_trial):
+    """pytorch/examples#816: a loaded optimiser brought the old learning rate back."""
+    module, optimiser = optimised(make_trial)
+    backward(module)
+    optimiser.step(1e-2, optimiser.gradient_norm())
+    _, again = optimised(make_trial, train__peak_lr=5e-4)
+    again.restore(optimiser.tensors(), 1)
+    before = again.weights.clone()
+    again.step(0.0, again.gradient_norm())
+    assert torch.equal(again.weights, before)
