@@ -1,10 +1,13 @@
-"""How fast this machine trains a trial: an estimate for plans, and ratios against a plain loop."""
+"""How fast this machine trains a trial: an estimate for plans, and a plain loop to compare with.
 
+`python -m redline.train.bench TRIAL.json` is that loop in a process of its own: each line on
+standard input trains as many steps as the trial has, and prints the seconds that they took.
+"""
+
+import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from statistics import median
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,18 +18,27 @@ from torch import Tensor, nn
 from redline.config.edit import with_fields
 from redline.config.trial import Model, Trial
 from redline.data.tokens import Corpus
-from redline.train.loop import Run, train
+from redline.train.loop import Run, probe_steps
 from redline.train.schedule import lr
 
 MAX_MEASURED_TOKENS = 1024
-ROUNDS, STEPS_A_ROUND = 7, 20
+
+
+def trial_seconds(trial: Trial) -> float:
+    """Seconds of one whole trial on one thread of this device, from a few steps on random tokens.
+
+    A forward pass for evaluation is taken as a third of a training step, a probe as a whole one.
+    """
+    t, m = trial.train, trial.model
+    tokens_per_step = t.batch_size * m.block_size
+    n_eval = 1 + -(-t.n_step // trial.measure.eval_every)
+    probed = len(probe_steps(trial)) * trial.measure.n_probe_row * m.block_size
+    measured = n_eval * trial.data.n_eval_token / 3 + probed
+    return step_seconds(trial) * (t.n_step + measured / tokens_per_step)
 
 
 def step_seconds(trial: Trial) -> float:
-    """Seconds of one training step on one thread of this device, from a few steps on random tokens.
-
-    A large batch is measured in part and scaled: the time of a step is linear in its tokens.
-    """
+    """Seconds of one training step; a large batch is measured in part and scaled."""
     torch.set_num_threads(1)
     rows = max(1, min(trial.train.batch_size, MAX_MEASURED_TOKENS // trial.model.block_size))
     run = Run(with_fields(trial, {"train.batch_size": rows}), random_corpus(trial))
@@ -36,78 +48,24 @@ def step_seconds(trial: Trial) -> float:
     return fastest * trial.train.batch_size / rows
 
 
-def trial_seconds(trial: Trial) -> float:
-    """Seconds of one whole trial on one thread; what measuring takes is a few per cent."""
-    return step_seconds(trial) * trial.train.n_step
+def measuring_share(trial: Trial) -> float:
+    """Share of a trial's time that its probes and evaluations take, on one thread."""
+    torch.set_num_threads(1)
+    run = Run(trial, random_corpus(trial))
+    n_step, recorder = trial.train.n_step, Silent()
+    run.update(1)
+    run.measure(0, {}, recorder)
+    updating = _seconds(lambda: [run.update(step) for step in range(2, n_step + 1)])
+    run.non_finite = None
+    measuring = _seconds(lambda: [run.measure(step, {}, recorder) for step in range(n_step + 1)])
+    return measuring / (updating + measuring)
 
 
 def random_corpus(trial: Trial) -> Corpus:
     """Tokens without meaning, for measurements before any corpus is prepared."""
     ids = np.random.default_rng(0).integers(0, trial.data.vocab_size - 1, 300_000, dtype=np.uint8)
-    n_eval = trial.data.n_eval_token + 1
     manifest = {"vocab_size": trial.data.vocab_size, "eval_sha256": ""}
-    return Corpus(ids, np.resize(ids, n_eval), manifest)
-
-
-def compare(trial: Trial) -> dict[str, float]:
-    """Ratios on this machine, each pair measured in turns in one process.
-
-    `worker_over_plain` sets the whole worker loop (its probes, evaluations and records included)
-    against a plain nanoGPT-style loop without any; `measuring_share` is the share of a trial's time
-    that probes and evaluations take; `two_over_one` sets two worker processes against one.
-    """
-    torch.set_num_threads(1)
-    corpus = random_corpus(trial)
-    plain, run = plain_loop(trial, corpus), Run(trial, corpus)
-    step, plain_s, ours_s = 0, [], []
-    for _ in range(ROUNDS + 1):
-        plain_s.append(_seconds(lambda: [next(plain) for _ in range(STEPS_A_ROUND)]))
-        steps = range(step + 1, step + 1 + STEPS_A_ROUND)
-        ours_s.append(_seconds(lambda steps=steps: [run.update(s) for s in steps]))
-        step += STEPS_A_ROUND
-    plain_step, our_step = median(plain_s[1:]) / STEPS_A_ROUND, median(ours_s[1:]) / STEPS_A_ROUND
-    measuring = _measuring_seconds(run)
-    ours = our_step * trial.train.n_step + measuring
-    tokens = trial.train.batch_size * trial.model.block_size
-    return {
-        "plain_tokens_per_s": tokens / plain_step,
-        "update_over_plain": plain_step / our_step,
-        "worker_over_plain": plain_step * trial.train.n_step / ours,
-        "measuring_share": measuring / ours,
-        "two_over_one": _two_over_one(trial),
-    }
-
-
-def _measuring_seconds(run: Run) -> float:
-    """What probes, evaluations and records of a whole trial take, start and end included."""
-    run.non_finite = None
-    recorder = Silent()
-
-    def measure_all() -> None:
-        for step in range(run.trial.train.n_step + 1):
-            run.measure(step, {"step": step}, recorder)
-
-    return _seconds(measure_all)
-
-
-def _two_over_one(trial: Trial) -> float:
-    """Throughput of two processes over that of one, each with one thread."""
-    short = with_fields(trial, {"train.n_step": 200})
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        list(pool.map(timed_trial, [short, short]))  # both are warm from here on
-        ratios = []
-        for _ in range(3):
-            alone = pool.submit(timed_trial, short).result()
-            together = list(pool.map(timed_trial, [short, short]))
-            ratios.append(sum(alone / seconds for seconds in together))
-    return median(ratios)
-
-
-def timed_trial(trial: Trial) -> float:
-    """Seconds that one whole trial takes in this process."""
-    torch.set_num_threads(1)
-    corpus = random_corpus(trial)
-    return _seconds(lambda: train(trial, corpus, Silent()))
+    return Corpus(ids, np.resize(ids, trial.data.n_eval_token + 1), manifest)
 
 
 class Silent:
@@ -198,3 +156,17 @@ class PlainBlock(nn.Module):
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C))
         return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x))))
+
+
+def main() -> None:
+    """Serve the plain loop of one trial, a line for a line."""
+    torch.set_num_threads(1)
+    trial = Trial.model_validate_json(Path(sys.argv[1]).read_text("utf-8"))
+    loop = plain_loop(trial, random_corpus(trial))
+    next(loop)  # warm from here on
+    for _ in sys.stdin:
+        print(_seconds(lambda: [next(loop) for _ in range(trial.train.n_step)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
