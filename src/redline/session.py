@@ -1,11 +1,10 @@
 """The one place that closes loops: a study, its store, and what happens between them."""
 
 import tomllib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redline.config.identity import Tokens, trial_id
 from redline.config.trial import Data, Trial
@@ -18,8 +17,6 @@ from redline.train.device import resolve
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from redline.execute.local import Tally
 
 RUNS = Path("redline-runs")
 
@@ -65,28 +62,6 @@ class Session:
         for trial in self.trials:
             self.store.put_trial(trial, self.tokens[trial.data])
         return plan(self.store, list(self.by_id))
-
-    def run(
-        self,
-        ids: Sequence[str],
-        *,
-        n_worker: int,
-        on_event: Callable[[dict[str, Any]], None],
-        fail_fast: int | None,
-        timeout_s: float | None,
-    ) -> "Tally":
-        """Train the given trials on this machine (see `execute.local.run`)."""
-        from redline.execute import local
-
-        return local.run(
-            self.store,
-            ids,
-            study=self.study.digest,
-            n_worker=n_worker,
-            on_event=on_event,
-            fail_fast=fail_fast,
-            timeout_s=timeout_s,
-        )
 
     def summary(self) -> "Summary":
         """The measured cells of what has finished so far, and where the arms part."""

@@ -161,7 +161,7 @@ def finished_anything():
         ["run"],
         ["run", "pilott"],
         ["rum", "pilot"],
-        ["run", "pilot", "--workers", "none"],
+        ["run", "pilot", "--workers", "many"],
         ["run", "pilot", "--workers", "0"],
         ["plan", "pilot", "--price-per-kwh", "1"],
         ["doctor", "--golden", "nothing.npz"],

@@ -1,4 +1,4 @@
-"""The real worker with the fake training: `python fake_worker.py STORE STUDY`."""
+"""The real worker with the fake training: `python fake_worker.py STORE STUDY SECONDS`."""
 
 import sys
 from pathlib import Path
@@ -11,5 +11,6 @@ from redline.execute.worker import Worker, emitter, run_until_done
 from redline.store.layout import Store
 
 if __name__ == "__main__":
-    root, study = sys.argv[1:]
-    run_until_done(Worker(Store(Path(root)), study, fakes.load, fakes.train, emitter()))
+    root, study, every_s = sys.argv[1:]
+    worker = Worker(Store(Path(root)), study, fakes.load, fakes.train, emitter(), float(every_s))
+    run_until_done(worker)

@@ -18,7 +18,7 @@ from redline.store.schema import Status
 
 def make_worker(store, events=None, train=fakes.train):
     emit = (lambda event: None) if events is None else events.append
-    return Worker(store, "s" * 16, fakes.load, train, emit)
+    return Worker(store, "s" * 16, fakes.load, train, emit, checkpoint_every_s=30.0)
 
 
 def failing(error):

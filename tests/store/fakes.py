@@ -64,7 +64,7 @@ def train(trial: Trial, corpus: None, recorder: Recorder, checkpoint_every_s: fl
     while step < trial.train.n_step:
         step += 1
         weights = hashlib.sha256(weights.encode()).hexdigest()
-        row = {"step": step, "lr": 1e-3, "loss": int(weights[:8], 16) / 2**32, "grad_norm": 1.0}
+        row = {"step": step, "lr": 1e-3, "loss": _loss(weights), "grad_norm": 1.0}
         if trial.seed == DIVERGES and step == 7:
             recorder.step(row | {"loss": math.nan, "grad_norm": math.inf})
             return _result(step) | {
@@ -75,7 +75,7 @@ def train(trial: Trial, corpus: None, recorder: Recorder, checkpoint_every_s: fl
             recorder.probe(_probe(trial, step))
             recorder.save(step, json.dumps({"step": step, "weights": weights}).encode())
         _happen(trial.seed, step)
-    return _result(step) | {"final_loss": row["loss"]}
+    return _result(step) | {"final_loss": _loss(weights)}
 
 
 def record(store: Store, trial_id: str, *, study: str = "s" * 16) -> None:
@@ -84,6 +84,10 @@ def record(store: Store, trial_id: str, *, study: str = "s" * 16) -> None:
         recorder = Recorder(store, trial_id, claim=held, study=study)
         trial, _ = store.read_trial(trial_id)
         recorder.finish(train(trial, None, recorder, 1.0))
+
+
+def _loss(weights: str) -> float:
+    return int(weights[:8], 16) / 2**32
 
 
 def _resume(recorder: Recorder) -> tuple[int | None, str]:

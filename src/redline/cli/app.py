@@ -14,6 +14,7 @@ from redline.files import UserError
 app = App(
     name="redline",
     version=__version__,
+    suppress_keyboard_interrupt=False,  # `call` says how to go on
     help="When does a small language model need QK-norm? A paired sweep answers with evidence.",
 )
 for verb, about in {

@@ -11,7 +11,7 @@ from rich.table import Table
 from redline.analysis.audit import audit
 from redline.analysis.completeness import reachable
 from redline.cli import show
-from redline.cli.run import Store, Workers, cores
+from redline.cli.run import Positive, Store, cores
 from redline.config.cost import Cost, cost
 from redline.config.edit import with_fields
 from redline.config.trial import QKNorm, Trial
@@ -25,10 +25,12 @@ def plan(
     study: str,
     *,
     store: Store = None,
-    workers: Workers = None,
-    watts: Annotated[float | None, Parameter(help="Power of the machine under load.")] = None,
-    price_per_kwh: Annotated[float | None, Parameter(help="Price of energy.")] = None,
-    price_per_hour: Annotated[float | None, Parameter(help="Price of the machine.")] = None,
+    workers: Annotated[
+        Positive | None, Parameter(help="Worker processes; by default one a core.")
+    ] = None,
+    watts: Annotated[Positive | None, Parameter(help="Power of the machine under load.")] = None,
+    price_per_kwh: Annotated[Positive | None, Parameter(help="Price of energy.")] = None,
+    price_per_hour: Annotated[Positive | None, Parameter(help="Price of the machine.")] = None,
     explain: Annotated[bool, Parameter(help="Print every field of the study.")] = False,
     trials: Annotated[bool, Parameter(help="List every trial with its id and status.")] = False,
     as_json: Annotated[bool, Parameter("--json", help="Print JSON alone.")] = False,
@@ -37,14 +39,6 @@ def plan(
 
     The time is measured on this device with random tokens: no corpus is prepared.
     """
-    for name, value in {
-        "--watts": watts,
-        "--price-per-kwh": price_per_kwh,
-        "--price-per-hour": price_per_hour,
-        "--workers": workers,
-    }.items():
-        if value is not None and value <= 0:
-            raise UserError(f"{name} {value}: a positive number is needed")
     if price_per_kwh and not watts:
         raise UserError("--price-per-kwh: --watts is needed too")
     session = open_session(study, store)
@@ -52,7 +46,7 @@ def plan(
     if explain:
         print(session.study.to_toml())
         return 0
-    n_worker = workers or cores()
+    n_worker = int(workers or cores())
     found = {
         "study": session.study.title,
         "digest": session.study.digest,

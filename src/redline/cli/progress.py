@@ -105,7 +105,7 @@ class Progressed:
 
 @contextmanager
 def follow(
-    session: Session, plan: Plan, ids: list[str], n_worker: int, console: Console
+    session: Session, plan: Plan, ids: list[str], console: Console
 ) -> Generator[Callable[[Event], None], None, None]:
     """Show a run while it lasts; yields the function that takes the executor's events."""
     state = Progressed(session.by_id)

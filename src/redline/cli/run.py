@@ -1,31 +1,55 @@
 """`redline run` and `redline retry`: train, show it live, end with the table."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import psutil
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from redline.cli import show
 from redline.cli.progress import follow
+from redline.execute import local
 from redline.execute.plan import Plan
 from redline.files import UserError
 from redline.session import Session, open_session
 
-Store = Annotated[Path | None, Parameter(help="Store directory [redline-runs/<title>].")]
-Workers = Annotated[int | None, Parameter(help="Worker processes, one thread each [cores].")]
-FailFast = Annotated[int | None, Parameter(help="Start no further trial after N failures.")]
-Timeout = Annotated[float | None, Parameter(help="Seconds after which a trial is stopped.")]
+Store = Annotated[Path | None, Parameter(help="Store directory; by default redline-runs/TITLE.")]
+POSITIVE = validators.Number(gt=0)
+Positive = Annotated[float, Parameter(validator=POSITIVE)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """How to train, which changes no result."""
+
+    workers: Annotated[
+        int | None,
+        Parameter(
+            validator=POSITIVE, help="Worker processes of one thread; by default one a core."
+        ),
+    ] = None
+    fail_fast: Annotated[
+        int | None, Parameter(validator=POSITIVE, help="Start no further trial after N failures.")
+    ] = None
+    timeout: Annotated[
+        float | None, Parameter(validator=POSITIVE, help="Seconds after which a trial is stopped.")
+    ] = None
+    checkpoint_every: Annotated[
+        float, Parameter(validator=POSITIVE, help="Seconds between checkpoints.")
+    ] = 30.0
+
+
+DEFAULT = Options()
 
 
 def run(
     study: str,
     *,
     store: Store = None,
-    workers: Workers = None,
     only: Annotated[str | None, Parameter(help="Train this trial id alone.")] = None,
-    fail_fast: FailFast = None,
-    timeout: Timeout = None,
+    options: Options = DEFAULT,
 ) -> int:
     """Train what is missing of a study; the same command resumes.
 
@@ -36,46 +60,35 @@ def run(
     ids = plan.to_run()
     if only is not None:
         if only not in plan.statuses:
-            raise UserError(
-                f"--only {only}: the study has no such trial; `redline plan` lists them"
-            )
+            raise UserError(f"--only {only}: no such trial; `redline plan --trials` lists them")
         ids = [trial_id for trial_id in ids if trial_id == only]
-    return train(session, plan, ids, workers, fail_fast, timeout)
+    return train(session, plan, ids, options)
 
 
-def train(
-    session: Session,
-    plan: Plan,
-    ids: list[str],
-    workers: int | None,
-    fail_fast: int | None,
-    timeout: float | None,
-) -> int:
+def train(session: Session, plan: Plan, ids: list[str], options: Options) -> int:
     """Train `ids` under a live picture and print the table; the exit code of the command."""
-    for name, value in {
-        "--workers": workers,
-        "--fail-fast": fail_fast,
-        "--timeout": timeout,
-    }.items():
-        if value is not None and value <= 0:
-            raise UserError(f"{name} {value}: a positive number is needed")
     console = show.console()
-    n_worker = workers or cores()
+    n_worker = options.workers or cores()
     console.print(
         f"{session.study.title}: {len(plan.statuses) - len(plan.missing)} of "
         f"{show.plural(len(plan.statuses), 'trial')} done, {len(ids)} to train with "
         f"{show.plural(n_worker, 'worker')} of one thread; store {session.store.root}"
     )
+    n_failed = 0
     if ids:
-        with follow(session, plan, ids, n_worker, console) as on_event:
-            session.run(
+        with follow(session, plan, ids, console) as on_event:
+            tally = local.run(
+                session.store,
                 ids,
+                study=session.study.digest,
                 n_worker=n_worker,
                 on_event=on_event,
-                fail_fast=fail_fast,
-                timeout_s=timeout,
+                fail_fast=options.fail_fast,
+                timeout_s=options.timeout,
+                checkpoint_every_s=options.checkpoint_every,
             )
-    return finish(session, console)
+        n_failed = tally.crashed + tally.timed_out
+    return max(finish(session, console), 1 if n_failed else 0)
 
 
 def finish(session: Session, console: show.Console) -> int:

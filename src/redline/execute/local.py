@@ -20,6 +20,7 @@ from redline.store.layout import Store
 from redline.store.schema import Status
 
 WORKER = (sys.executable, "-m", "redline.execute.worker")
+CHECKPOINT_EVERY_S = 30.0
 TICK_S = 0.2
 SUSPENDED_S = 10.0
 """A tick of this length means that the machine slept or that all of us were stopped."""
@@ -49,19 +50,20 @@ def run(
     on_event: OnEvent,
     fail_fast: int | None = None,
     timeout_s: float | None = None,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
     command: Sequence[str] = WORKER,
 ) -> Tally:
     """Train the trials `ids` of a store, `n_worker` at a time, and wait for all of them.
 
     `on_event` is called in this thread with `started`, `progress`, one last event for each trial
     (`finished`, `crashed`, `timed_out`, `preempted`, `skipped`) and `note`. After `fail_fast`
-    failures no further trial starts. `command` starts a worker; the store's path and the study's
-    digest are appended to it.
+    failures no further trial starts. `command` starts a worker; the store's path, the study's
+    digest and the seconds between checkpoints are appended to it.
 
     Raises:
         KeyboardInterrupt: on SIGINT or SIGTERM, after all workers have ended their attempts.
     """
-    command = [*command, str(store.root), study]
+    command = [*command, str(store.root), study, str(checkpoint_every_s)]
     pool = _Pool(store, deque(ids), command, n_worker, on_event, fail_fast, timeout_s)
     with _sigterm_interrupts(), awake() as inhibited:
         if inhibited:
@@ -98,8 +100,7 @@ class _Pool:
     def stop(self) -> None:
         """Leave no child and no open attempt behind."""
         for process in self.processes:
-            if process.trial_id is not None:
-                process.terminate()
+            process.dismiss()
         for process in self.processes:
             process.close()
             if process.trial_id is not None:

@@ -64,20 +64,22 @@ class Process:
             self.verdict = (Status.TIMED_OUT, f"no end after {timeout_s:g} s")
             self._process.kill()
 
-    def terminate(self) -> None:
-        """Ask the worker to end its attempt as preempted and to leave."""
-        self._process.terminate()
+    def dismiss(self) -> None:
+        """Ask the worker to leave; an attempt that is in progress ends as preempted first."""
+        if self.trial_id is not None:
+            self._process.terminate()
+        else:
+            self._hang_up()
 
     def close(self) -> None:
-        """Wait for the worker to leave, kill it if it does not, and let go of its files."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+        """Wait for a worker that is leaving, kill it if it does not, and let go of its files."""
+        assert self._process.stdout is not None
         try:
             self._process.wait(STOP_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._hang_up()
         self._reader.join()
         self._process.stdout.close()
         self._stderr.close()
@@ -91,6 +93,12 @@ class Process:
         self._stderr.seek(0)
         words = self._stderr.read().decode(errors="replace").strip().splitlines()
         return f"the worker exited with code {code}" + (f": {words[-1]}" if words else "")
+
+    def _hang_up(self) -> None:
+        # A worker whose stdin closes exits at once, in the middle of whatever it does.
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def _read(self, inbox: Inbox) -> None:
         assert self._process.stdout is not None

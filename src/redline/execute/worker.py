@@ -29,7 +29,6 @@ from redline.store.layout import Store
 from redline.store.schema import Column, Status
 from redline.store.writer import DISK_FULL, Recorder
 
-CHECKPOINT_EVERY_S = 30.0
 PROGRESS_EVERY_S = 0.25
 
 Event = dict[str, Any]
@@ -44,7 +43,7 @@ class PreemptedError(BaseException):
 class Worker:
     """What stays the same from trial to trial.
 
-    `load(token_sha256)` returns a corpus and `train(trial, corpus, recorder, checkpoint_every_s=)`
+    `load(token_sha256)` returns a corpus and `train(trial, corpus, recorder, checkpoint_every_s)`
     the result record; `emit` takes the events of a trial in progress.
     """
 
@@ -53,6 +52,7 @@ class Worker:
     load: Callable[[str], Any]
     train: Callable[..., dict[str, Any]]
     emit: Emit
+    checkpoint_every_s: float
 
     def work(self, trial_id: str) -> Event:
         """Train one trial if it is free and unfinished; the last event says how that went.
@@ -78,7 +78,7 @@ class Worker:
             write_json(self.store.provenance(trial_id), provenance("local"))
             recorder.on_step = _progress(trial_id, trial, self.emit)
             corpus = self.load(tokens.token_sha256)
-            result = self.train(trial, corpus, recorder, checkpoint_every_s=CHECKPOINT_EVERY_S)
+            result = self.train(trial, corpus, recorder, self.checkpoint_every_s)
             recorder.finish(result)
         except PreemptedError:
             status, about["reason"] = Status.PREEMPTED, "terminated"
@@ -145,13 +145,14 @@ def run_until_done(worker: Worker) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Serve the store and the study digest that the command line names."""
+    """Serve the store that the command line names, for the study with the given digest."""
     emit = emitter()
     from redline.data.tokens import load
     from redline.train.loop import train
 
-    root, study = sys.argv[1:]
-    run_until_done(Worker(Store(Path(root)), study, load, train, emit))
+    root, study, checkpoint_every_s = sys.argv[1:]
+    worker = Worker(Store(Path(root)), study, load, train, emit, float(checkpoint_every_s))
+    run_until_done(worker)
 
 
 def _read_ids(ids: "queue.SimpleQueue[str]") -> None:

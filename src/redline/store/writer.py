@@ -98,8 +98,14 @@ class Recorder:
                 yield path.read_bytes()
 
     def rewind(self, step: int) -> None:
-        """Drop every row after `step`: a resumed trial writes them again. -1 drops all."""
+        """Drop what lies after `step`: a resumed trial writes it again. -1 drops all.
+
+        A checkpoint that was passed over goes too, or it would be kept as the newest.
+        """
         self.close()
+        for saved, path in self._saved():
+            if saved > step:
+                path.unlink()
         self._series = _Lines(self._store.series(self._trial_id), step)
         self._probes = _Lines(self._store.probes(self._trial_id), step)
         self._settled = time.time()
