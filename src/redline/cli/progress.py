@@ -191,8 +191,8 @@ class Board:
         return Group(self._map(), Text(legend, "dim"), self.bar, Text(_speed(state, self.ids)))
 
     def _map(self) -> Table:
-        table = Table(box=None, padding=(0, 0, 0, 1), title_justify="left")
-        for name in ("setting", "n_layer", "arm", *(f"{lr:g}" for lr in self.lrs)):
+        table = Table(box=None, padding=(0, 0, 0, 1))
+        for name in ("", "n_layer", "arm", *(f"{lr:g}" for lr in self.lrs)):
             table.add_column(name, justify="right")
         losses = self.state.losses.values()
         low, high = (min(losses), max(losses)) if losses else (0.0, 1.0)

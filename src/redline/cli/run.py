@@ -10,9 +10,10 @@ from cyclopts import Parameter, validators
 from redline.cli import show
 from redline.cli.progress import follow
 from redline.execute import local
-from redline.execute.plan import Plan
+from redline.execute.plan import Plan, describe
 from redline.files import UserError
 from redline.session import Session, open_session
+from redline.store.schema import Status
 
 Store = Annotated[Path | None, Parameter(help="Store directory; by default redline-runs/TITLE.")]
 POSITIVE = validators.Number(gt=0)
@@ -94,15 +95,21 @@ def train(session: Session, plan: Plan, ids: list[str], options: Options) -> int
 def finish(session: Session, console: show.Console) -> int:
     """Print what the store now holds of the study: the cells, the verdict, what is left."""
     plan = session.begin()
+    n_damaged = plan.counts[Status.DAMAGED]
     if len(plan.missing) < len(plan.statuses):
         summary = session.summary()
         console.print(show.cell_table(summary.cells, session.study.analysis))
-        console.print(summary.verdict)
+        console.print(summary.verdict, markup=False)
+        for trial_id, files in summary.damaged.items():
+            where = session.store.trial_dir(trial_id)
+            about = f"{describe(session.by_id[trial_id])}: {', '.join(files)} in {where}"
+            console.print(f"damaged, and in no number above: {about}", markup=False)
+        n_damaged += len(summary.damaged)
     left = {status.value: n for status, n in plan.counts.items() if n and status != "finished"}
     if left:
         counts = ", ".join(f"{n} {name}" for name, n in left.items())
         console.print(f"Not finished: {counts}. `redline status {session.store.root}` says more.")
-    return 1 if plan.to_retry() or left.get("damaged") else 0
+    return 1 if plan.to_retry() or n_damaged else 0
 
 
 def cores() -> int:
