@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from redline.analysis.comparable import N_COPY, comparable
+from redline.analysis.comparable import N_COPY, comparable, short_names
 from redline.files import UserError
 
 
@@ -90,3 +90,11 @@ def test_many_bad_rows_are_counted_and_five_are_named(row, frame):
 
 def test_an_empty_table_stays_empty(sweep):
     assert comparable(sweep({("off", 0.01): [2.0]}).clear()).select(pl.len()).item() == 0
+
+
+def test_short_names_leave_out_what_most_settings_share_and_stay_distinct():
+    names = ["pos=learned, tied=true", "pos=rope, tied=true", "pos=learned, tied=false"]
+    short = short_names(names)
+    assert [short[name] for name in names] == ["base", "pos=rope", "tied=false"]
+    assert short_names([""]) == {"": ""}
+    assert len(set(short_names(["a=1", "a=2"]).values())) == 2

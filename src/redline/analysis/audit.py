@@ -179,6 +179,13 @@ def _lr_floor(trials: Trials) -> AuditRow:
     return AuditRow("LR floor", verdict, f"{detail}; the last update has LR {floors}")
 
 
+def _lr_grid(trials: Trials) -> AuditRow:
+    """The peak LR is the swept axis and no arm: what matters is that both arms sweep the same."""
+    verdict, detail = _spread(trials, ("train.peak_lr",))
+    equal = verdict is not Verdict.UNCONTROLLED
+    return AuditRow("LR grid per arm", Verdict.FIXED if equal else verdict, detail)
+
+
 def _depth(trials: Trials) -> AuditRow:
     """Depth against size: equal in both arms, and what else moves along the depth axis."""
     n_layers = sorted({t.model.n_layer for t in trials})
@@ -280,7 +287,7 @@ ITEMS: tuple[Item | Callable[[Trials], AuditRow], ...] = (
     Item("z-loss", ("train.z_loss",)),
     _warmup,
     _lr_floor,
-    Item("LR grid per arm", ("train.peak_lr",)),
+    _lr_grid,
     Item("position encoding", ("model.pos",)),
     _depth,
     _heads,

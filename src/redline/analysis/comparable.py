@@ -4,7 +4,8 @@ Trials are comparable when they differ in nothing but arm, depth, peak LR and se
 the token hash, device and precision included, is the *setting*, and no number pools two settings.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -89,6 +90,20 @@ def setting_name(frame: pl.DataFrame, fields: Sequence[str]) -> pl.Expr:
         if frame[name].n_unique() > 1
     ]
     return pl.concat_str(parts, separator=", ") if parts else pl.lit("")
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Setting names without what most settings share; a setting that has nothing else is `base`.
+
+    Two settings never get one name: of the values of a field only one can be that of the most.
+    """
+    settings = set(names)
+    counts = Counter(part for name in settings for part in name.split(", "))
+    common = {part for part, n in counts.items() if 2 * n > len(settings)}
+    return {
+        name: ", ".join(part for part in name.split(", ") if part not in common) or "base"
+        for name in settings
+    } | {"": ""}
 
 
 def planned(expected: Sequence[tuple[str, Trial]]) -> pl.DataFrame:

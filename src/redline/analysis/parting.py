@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from redline.analysis.comparable import ARM_KEY, DEPTH_KEY, PEAK_LR
+from redline.analysis.comparable import ARM_KEY, CONTROL, DEPTH_KEY, PEAK_LR, short_names
 from redline.analysis.summary import (
     MEAN_DELTA,
     MIN_DELTA,
@@ -30,9 +30,10 @@ Row = dict[str, Any]
 def where_the_arms_part(cells: pl.DataFrame, deltas: pl.DataFrame, analysis: Analysis) -> str:
     """One line for each setting, depth and arm, from `summary.cells` and `paired_deltas`."""
     lines: list[str] = []
+    names = short_names(cells[CONTROL])
     for key, depth in cells.group_by(DEPTH_KEY, maintain_order=True):
         control, n_layer = key
-        title = ", ".join(str(part) for part in (f"n_layer {n_layer}", control) if part)
+        title = ", ".join(str(part) for part in (f"n_layer {n_layer}", names[str(control)]) if part)
         arms = depth[Column.ARM].unique().sort().to_list()
         if PLAIN not in arms or len(arms) == 1:
             lines.append(f"{title}: only {', '.join(arms)} and nothing to compare with.")

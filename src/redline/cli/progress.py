@@ -22,6 +22,7 @@ from redline.analysis.comparable import (
     SETTING,
     planned,
     setting_name,
+    short_names,
 )
 from redline.cli import show
 from redline.config.cost import cost
@@ -196,9 +197,10 @@ class Board:
             table.add_column(name, justify="right")
         losses = self.state.losses.values()
         low, high = (min(losses), max(losses)) if losses else (0.0, 1.0)
+        names = short_names(setting for setting, _, _ in self.cells)
         for (setting, n_layer, arm), row in self.cells.items():
             marks = [self._cell(row[lr], low, high) if lr in row else Text("") for lr in self.lrs]
-            table.add_row(escape(setting), str(n_layer), escape(arm), *marks)
+            table.add_row(escape(names[setting]), str(n_layer), escape(arm), *marks)
         return table
 
     def _cell(self, ids: list[str], low: float, high: float) -> Text:

@@ -7,7 +7,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from redline.analysis.comparable import CONTROL, N_LAYER, PEAK_LR
+from redline.analysis.comparable import CONTROL, N_LAYER, PEAK_LR, short_names
 from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
 from redline.analysis.outcome import labels
 from redline.analysis.summary import LOSS_SD, MEAN_LOSS, N_D0, N_EXPECTED, N_FINISHED
@@ -50,8 +50,9 @@ def large(number: float) -> str:
 def cell_table(cells: pl.DataFrame, analysis: Analysis) -> Table:
     """The table at the end of a run, one row a cell."""
     table = Table(title="Means over seeds; a non-finite trial counts at its initial loss")
+    names = short_names(cells[CONTROL])
     with_control = cells[CONTROL].n_unique() > 1
-    for name in ("control",) if with_control else ():
+    for name in ("setting",) if with_control else ():
         table.add_column(name, overflow="fold")
     for name in ("n_layer", "peak_lr", "arm", "seeds", "final loss", "early max logit"):
         table.add_column(name, justify="right")
@@ -61,7 +62,7 @@ def cell_table(cells: pl.DataFrame, analysis: Analysis) -> Table:
     rows = list(cells.sort(keys).iter_rows(named=True))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         last_of_pair = following is None or following[PEAK_LR] != row[PEAK_LR]
-        leading = [row[CONTROL]] if with_control else []
+        leading = [names[row[CONTROL]]] if with_control else []
         table.add_row(*leading, *_texts(row, labels(analysis)), end_section=last_of_pair)
     return table
 
