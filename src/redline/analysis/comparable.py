@@ -100,10 +100,8 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     settings = set(names)
     counts = Counter(part for name in settings for part in name.split(", "))
     common = {part for part, n in counts.items() if 2 * n > len(settings)}
-    return {
-        name: ", ".join(part for part in name.split(", ") if part not in common) or "base"
-        for name in settings
-    } | {"": ""}
+    rest = {name: [part for part in name.split(", ") if part not in common] for name in settings}
+    return {name: ", ".join(parts) or ("base" if name else "") for name, parts in rest.items()}
 
 
 def planned(expected: Sequence[tuple[str, Trial]]) -> pl.DataFrame:
