@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redline.config.identity import Tokens, trial_id
+from redline.config.identity import Tokens, digest, scientific_fields, trial_id
 from redline.config.trial import Data, Trial
 from redline.execute.plan import Plan, plan
 from redline.files import UserError
@@ -47,14 +47,19 @@ class Session:
         return {trial_id(trial, self.tokens[trial.data]): trial for trial in self.trials}
 
     def known_ids(self) -> list[str] | None:
-        """Ids without preparing anything, or None where a corpus was never prepared."""
-        from redline.data.tokens import prepared
+        """Ids in the study's order without preparing anything, or None if they are not known.
 
-        found = {
-            data: prepared(data) for data in dict.fromkeys(trial.data for trial in self.trials)
+        Where the cache or the text itself is gone, the store still knows its trials.
+        """
+        tokens = {data: _prepared(data) for data in dict.fromkeys(t.data for t in self.trials)}
+        if all(tokens.values()):
+            return [trial_id(t, found) for t in self.trials if (found := tokens[t.data])]
+        stored = {
+            digest(scientific_fields(self.store.read_trial(name)[0])): name
+            for name in self.store.ids()
         }
-        ids = [trial_id(trial, tokens) for trial in self.trials if (tokens := found[trial.data])]
-        return ids if len(ids) == len(self.trials) else None
+        ids = [stored.get(digest(scientific_fields(trial))) for trial in self.trials]
+        return [name for name in ids if name] if all(ids) else None
 
     def begin(self) -> Plan:
         """Write the study and its trials into the store and say what is left to do."""
@@ -98,8 +103,9 @@ def open_session(reference: str, store: Path | None = None) -> Session:
         UserError: anything wrong with the study, one sentence a line.
     """
     study = load(reference)
-    given = Path(reference)
-    root = store or (given if (given / "study.toml").exists() else RUNS / slug(study.title))
+    source = Path(study.source)
+    in_store = source.name == "study.toml" and (source.parent / "trials").is_dir()
+    root = store or (source.parent if in_store else RUNS / slug(study.title))
     if root.exists() and not root.is_dir():
         raise UserError(f"--store {root}: this is a file, not a directory")
     device = resolve(_decided_device(root) or study.fields["device"])
@@ -108,6 +114,15 @@ def open_session(reference: str, store: Path | None = None) -> Session:
     for kind in {trial.device for trial in trials}:
         resolve(kind)
     return Session(study, Store(root), trials)
+
+
+def _prepared(data: Data) -> Tokens | None:
+    from redline.data.tokens import prepared
+
+    try:
+        return prepared(data)
+    except UserError:
+        return None  # the text is not where it was; `run` will say so, reading needs it not
 
 
 def _decided_device(root: Path) -> str | None:

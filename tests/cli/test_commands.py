@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -150,8 +151,6 @@ def test_bad_input_is_a_clear_sentence_and_exit_code_2(tiny, capsys, change, mes
 
 
 def finished_anything():
-    from pathlib import Path
-
     return list(Path.cwd().glob("redline-runs/*/trials/*"))
 
 
@@ -183,6 +182,38 @@ def test_an_edited_trial_is_refused_by_name(tiny, capsys):
     out = "".join(capsys.readouterr().out.split())
     assert "damaged,andinnonumberabove" in out
     assert "trial.json" in out and finished()[0].parent.name in out
+
+
+def test_a_hostile_title_is_text_and_stays_in_its_directory(tiny, capsys, tmp_path):
+    tiny.write_text(tiny.read_text().replace('title = "tiny"', 'title = "../[/b] [red]x"'))
+    assert call(["plan", str(tiny)]) == 0
+    assert "../[/b] [red]x" in capsys.readouterr().out
+    assert call(["run", str(tiny)]) == 0
+    assert "../[/b] [red]x" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "redline-runs").iterdir()] == ["b-red-x"]
+
+
+def test_the_store_knows_its_trials_without_the_cache(tiny, capsys, tmp_path, monkeypatch):
+    assert call(["run", str(tiny)]) == 0
+    monkeypatch.setenv("REDLINE_CACHE", str(tmp_path / "none"))
+    capsys.readouterr()
+    assert call(["status", "redline-runs/tiny", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["finished"] == 4
+
+
+def test_a_trial_outside_the_study_is_named_and_in_no_number(tiny, capsys):
+    assert call(["run", str(tiny)]) == 0
+    tiny.write_text(tiny.read_text().replace("[1e-3, 1e-2]", "[1e-3]"))
+    capsys.readouterr()
+    assert call(["status", str(tiny), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["counts"]["finished"], len(found["extra"])) == (2, 2)
+
+
+def test_a_shipped_name_never_binds_to_a_directory_of_that_name(tiny):
+    assert call(["run", str(tiny), "--store", "pilot"]) == 0
+    assert open_session("pilot").store.root == Path("redline-runs/pilot")
+    assert open_session("./pilot").store.root == Path("pilot")
 
 
 def test_help_loads_no_heavy_library():

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from redline.config.identity import Tokens
 from redline.config.trial import Data
 from redline.data import tokens
 from redline.data.tokenizer import SEPARATOR, ByteTokenizer, id_dtype, narrow
@@ -176,6 +177,20 @@ def test_a_damaged_token_file_is_one_sentence(jsonl, damage):
 
 def test_tokens_that_are_not_here_name_the_command_that_makes_them():
     with pytest.raises(UserError, match="redline run"):
+        load("0" * 64)
+
+
+@pytest.mark.parametrize("name", ["../../../etc/x", "A" * 64, "0" * 63, ""])
+def test_a_token_hash_from_a_store_is_a_hash_and_no_path(name):
+    with pytest.raises(ValueError, match="token_sha256"):
+        Tokens(token_sha256=name, tokenizer_sha256="0" * 64)
+
+
+def test_a_token_file_under_another_name_is_refused(jsonl):
+    corpus = prepare(data(jsonl))
+    other = cache_root() / f"{'0' * 64}.safetensors"
+    (cache_root() / f"{corpus.tokens.token_sha256}.safetensors").rename(other)
+    with pytest.raises(UserError, match="other tokens than its name"):
         load("0" * 64)
 
 

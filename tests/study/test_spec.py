@@ -33,7 +33,6 @@ def test_the_protocol_lies_under_the_file(study):
     assert loaded.fields["train.beta2"] == 0.95
     assert loaded.fields["model.qk_norm"] is None
     assert loaded.analysis.delta == (0.1, 0.3)
-    assert loaded.analysis.loss_threshold is None
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -75,7 +74,7 @@ def test_controls_hold_the_pilot_and_change_one_control_at_a_time():
     assert pilot < controls
     frozen = {trial for trial in controls if trial.model.qk_norm == QKNorm(gain="frozen")}
     assert len(frozen) == len(pilot) / 2, "the frozen gain is a control of one arm"
-    assert len(controls - frozen) == 8 * len(pilot)
+    assert len(controls - frozen) == 9 * len(pilot)
 
 
 def test_an_explicit_study_loads_back_as_itself(study, tmp_path):

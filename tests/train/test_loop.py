@@ -113,6 +113,16 @@ def test_case_s20_a_damaged_checkpoint_falls_back_to_the_one_before(make_trial, 
     assert "damaged checkpoint" in capsys.readouterr().out
 
 
+def test_a_checkpoint_of_another_trial_or_text_is_passed_over(make_trial, corpus, capsys):
+    """Copied files must not put the weights of one learning rate under the name of another."""
+    _, foreign = run(make_trial(train__peak_lr=1e-2), corpus, every_s=-1.0)
+    straight = run(make_trial(), corpus)
+    recorder = Listed()
+    recorder.saved = foreign.saved
+    same(straight, run(make_trial(), corpus, recorder))
+    assert "another trial" in capsys.readouterr().out
+
+
 def test_case_t24_measuring_more_often_changes_no_training_loss(make_trial, corpus):
     """char-rnn#17: how often one evaluated changed the training, through a shared random stream."""
     losses = set()

@@ -4,6 +4,7 @@ Verbs are imported when they are called, so that `redline --help` loads no torch
 Exit codes: 0 all trials finished (diverged ones included), 1 some crashed, 2 bad input, 130 Ctrl-C.
 """
 
+import os
 import sys
 
 from cyclopts import App, CycloptsError
@@ -42,6 +43,10 @@ def call(arguments: list[str]) -> int:
     except UserError as error:
         print(f"redline: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # The reader has left, as `head` does; a second complaint at exit helps nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as error:
         print(f"redline: {error.filename or 'the system'}: {error.strerror}", file=sys.stderr)
         return 2

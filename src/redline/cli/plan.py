@@ -137,11 +137,11 @@ def _status(session: Session) -> dict[str, int] | None:
 
 def _print(found: dict[str, Any], console: Console) -> None:
     console.print(
-        f"[bold]{found['study']}[/] ({found['digest']}), "
+        f"{found['study']} ({found['digest']}), "
         f"{show.plural(found['n_trial'], 'trial')}, store {found['store']}"
     )
     for name, values in found["axes"].items():
-        console.print(f"  {name}: {', '.join(map(_value, values))}", markup=False)
+        console.print(f"  {name}: {', '.join(map(_value, values))}")
     models = Table(
         "n_layer",
         "n_embd",
@@ -168,7 +168,7 @@ def _print(found: dict[str, Any], console: Console) -> None:
     console.print(_status_sentence(found))
     console.print("What it can decide:")
     for sentence in found["can_decide"]:
-        console.print(f"  {sentence}", markup=False)
+        console.print(f"  {sentence}")
     table = Table(
         "item", "verdict", "detail", title="Isolation audit: what differs between the arms"
     )
@@ -207,4 +207,4 @@ def _print_trials(session: Session, console: Console) -> None:
         return
     statuses = read_plan(session.store, ids).statuses
     for trial_id, trial in zip(ids, session.trials, strict=True):
-        console.print(f"{trial_id}  {statuses[trial_id]:9}  {describe(trial)}", markup=False)
+        console.print(f"{trial_id}  {statuses[trial_id]:9}  {describe(trial)}")

@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -140,9 +139,7 @@ def _say(
             else f"non-finite {result['non_finite']} at step {result['non_finite_step']}"
         )
         done = sum(i in state.losses or i in state.non_finite or i in state.failed for i in ids)
-        console.print(
-            f"[{done}/{len(ids)}] {describe(trial)}: {loss}; {_speed(state, ids)}", markup=False
-        )
+        console.print(f"[{done}/{len(ids)}] {describe(trial)}: {loss}; {_speed(state, ids)}")
     elif event["event"] not in ("progress", "started"):
         _say_failure(event, session, console)
 
@@ -150,13 +147,13 @@ def _say(
 def _say_failure(event: Event, session: Session, console: Console) -> None:
     """Name a failed trial at once, with its coordinates, its last lines and its log."""
     if event["event"] == "note":
-        console.print(event["text"], markup=False)
+        console.print(event["text"])
         return
     trial = session.by_id[event["trial_id"]]
-    console.print(f"{event['event']}: {describe(trial)}: {event.get('reason', '')}", markup=False)
+    console.print(f"{event['event']}: {describe(trial)}: {event.get('reason', '')}")
     if event["event"] in FAILED:
-        console.print(last_error(session.store, event["trial_id"], n_line=6), markup=False)
-        console.print(f"log: {event.get('log', '')}", markup=False)
+        console.print(last_error(session.store, event["trial_id"], n_line=6))
+        console.print(f"log: {event.get('log', '')}")
 
 
 def _speed(state: Progressed, ids: list[str]) -> str:
@@ -200,7 +197,7 @@ class Board:
         names = short_names(setting for setting, _, _ in self.cells)
         for (setting, n_layer, arm), row in self.cells.items():
             marks = [self._cell(row[lr], low, high) if lr in row else Text("") for lr in self.lrs]
-            table.add_row(escape(names[setting]), str(n_layer), escape(arm), *marks)
+            table.add_row(names[setting], str(n_layer), arm, *marks)
         return table
 
     def _cell(self, ids: list[str], low: float, high: float) -> Text:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import psutil
 from cyclopts import Parameter, validators
+from rich.console import Console
 
 from redline.cli import show
 from redline.cli.progress import follow
 from redline.execute import local
 from redline.execute.plan import Plan, describe
+from redline.execute.plan import plan as read_plan
 from redline.files import UserError
 from redline.session import Session, open_session
 from redline.store.schema import Status
@@ -89,27 +91,27 @@ def train(session: Session, plan: Plan, ids: list[str], options: Options) -> int
                 checkpoint_every_s=options.checkpoint_every,
             )
         n_failed = tally.crashed + tally.timed_out
-    return max(finish(session, console), 1 if n_failed else 0)
+    return max(finish(session, ids, console), 1 if n_failed else 0)
 
 
-def finish(session: Session, console: show.Console) -> int:
-    """Print what the store now holds of the study: the cells, the verdict, what is left."""
-    plan = session.begin()
+def finish(session: Session, ids: list[str], console: Console) -> int:
+    """Print what the store holds of the study; 1 if a trial failed or one of `ids` is missing."""
+    plan = read_plan(session.store, list(session.by_id))
     n_damaged = plan.counts[Status.DAMAGED]
     if len(plan.missing) < len(plan.statuses):
         summary = session.summary()
         console.print(show.cell_table(summary.cells, session.study.analysis))
-        console.print(summary.verdict, markup=False)
+        console.print(summary.verdict)
         for trial_id, files in summary.damaged.items():
             where = session.store.trial_dir(trial_id)
             about = f"{describe(session.by_id[trial_id])}: {', '.join(files)} in {where}"
-            console.print(f"damaged, and in no number above: {about}", markup=False)
+            console.print(f"damaged, and in no number above: {about}; remove it to train again")
         n_damaged += len(summary.damaged)
     left = {status.value: n for status, n in plan.counts.items() if n and status != "finished"}
     if left:
         counts = ", ".join(f"{n} {name}" for name, n in left.items())
         console.print(f"Not finished: {counts}. `redline status {session.store.root}` says more.")
-    return 1 if plan.to_retry() or n_damaged else 0
+    return 1 if plan.to_retry() or n_damaged or set(ids) & set(plan.missing) else 0
 
 
 def cores() -> int:

@@ -20,10 +20,11 @@ PLAIN_WIDTH = 120
 
 def console(*, stderr: bool = False) -> Console:
     """A console as wide as the terminal, or as a table needs in a file."""
-    found = Console(stderr=stderr, highlight=False)
-    return (
-        found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
-    )
+    # Titles, paths and logs are other people's text: no bracket of theirs is markup.
+    found = Console(stderr=stderr, highlight=False, markup=False)
+    if not found.is_terminal:
+        found.width = PLAIN_WIDTH
+    return found
 
 
 def plural(n: int, noun: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from redline.analysis.completeness import completeness
 from redline.cli import show
 from redline.cli.run import Store
 from redline.config.cost import cost
@@ -16,6 +17,7 @@ from redline.session import Session, open_session
 from redline.store import reader
 from redline.store.schema import Status
 
+MAX_NAMED = 12
 FAILED = (Status.CRASHED, Status.TIMED_OUT, Status.DAMAGED)
 
 
@@ -28,8 +30,10 @@ def status(
     """One screen: done, running, failed with the reason, and the time left."""
     session = open_session(study, store)
     ids = session.known_ids()
-    plan = read_plan(session.store, ids) if ids else Plan({})
     trials = dict(zip(ids or (), session.trials, strict=False))
+    plan = read_plan(session.store, list(trials))
+    stored = [i for i in session.store.ids() if session.store.finished(i).exists()]
+    held = completeness(list(trials.items()), [i for i in stored if i not in plan.missing])
     found: dict[str, Any] = {
         "study": session.study.title,
         "store": str(session.store.root),
@@ -37,7 +41,8 @@ def status(
         "counts": {str(status): n for status, n in plan.counts.items()},
         "running": [_running(session, i, trials) for i in _with(plan, [Status.RUNNING])],
         "failed": [_failed(session, i, trials, plan) for i in _with(plan, FAILED)],
-        "missing": [describe(trials[i]) for i in plan.missing],
+        "missing": held.missing,
+        "extra": held.extra,
         "eta_s": _eta_s(session, plan, trials),
     }
     if as_json:
@@ -45,18 +50,21 @@ def status(
         return 0
     console = show.console()
     if ids is None:
-        console.print(f"{found['study']}: nothing has run yet; `redline run {study}` begins")
+        console.print(f"{found['study']}: nothing of it has run; `redline run {study}` begins")
+        console.print(f"{found['store']} holds {show.plural(len(stored), 'finished trial')}")
         return 0
     counts = ", ".join(f"{n} {name}" for name, n in found["counts"].items() if n)
     left = "" if found["eta_s"] is None else f"; about {show.duration(found['eta_s'])} left"
     console.print(f"{found['study']}: {counts} of {found['n_trial']}{left}; {found['store']}")
     for row in found["running"]:
-        console.print(
-            f"running: {row['trial']}, step {row['step']} of {row['n_step']}", markup=False
-        )
+        console.print(f"running: {row['trial']}, step {row['step']} of {row['n_step']}")
+    if 0 < len(held.missing) <= MAX_NAMED:
+        console.print(f"missing: {'; '.join(held.missing)}")
+    if held.extra:
+        console.print(f"not of this study, and in none of its numbers: {', '.join(held.extra)}")
     for row in found["failed"]:
-        console.print(f"{row['status']}: {row['trial']}: {row['reason']}", markup=False)
-        console.print(f"{row['last_lines']}\nlog: {row['log']}", markup=False)
+        console.print(f"{row['status']}: {row['trial']}: {row['reason']}")
+        console.print(f"{row['last_lines']}\nlog: {row['log']}")
     return 0
 
 
@@ -84,13 +92,15 @@ def _running(session: Session, trial_id: str, trials: dict[str, Any]) -> dict[st
 
 def _failed(session: Session, trial_id: str, trials: dict[str, Any], plan: Plan) -> dict[str, Any]:
     damaged = reader.verify(session.store, trial_id)
-    history = reader.attempts(session.store, trial_id)
+    where = session.store.trial_dir(trial_id)
     log = reader.last_log(session.store, trial_id)
     return {
         "trial_id": trial_id,
         "trial": describe(trials[trial_id]),
         "status": plan.statuses[trial_id].value,
-        "reason": f"damaged {', '.join(damaged)}" if damaged else history[-1].get("reason", ""),
+        "reason": f"{', '.join(damaged)}; remove {where} to train it again"
+        if damaged
+        else reader.attempts(session.store, trial_id)[-1].get("reason", ""),
         "last_lines": "" if damaged else reader.last_error(session.store, trial_id, n_line=6),
         "log": str(log or ""),
     }

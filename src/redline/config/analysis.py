@@ -15,7 +15,6 @@ class Analysis(Frozen):
     failed_margin: PositiveFloat
     m_nec: PositiveFloat
     m_eq: PositiveFloat
-    loss_threshold: PositiveFloat | None = None
 
     @model_validator(mode="after")
     def _values_fit_together(self) -> Self:

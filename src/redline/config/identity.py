@@ -7,6 +7,8 @@ lie; what they are enters as the hash of the prepared token file and of the toke
 import hashlib
 from typing import Any
 
+from pydantic import Field
+
 from redline.config.edit import flatten, unflatten
 from redline.config.trial import Frozen, Trial
 from redline.files import to_json
@@ -23,8 +25,9 @@ left out of the encoding, so a new field changes no old id."""
 class Tokens(Frozen):
     """The hashes that say which tokens a trial reads."""
 
-    token_sha256: str
-    tokenizer_sha256: str
+    # A store from elsewhere is data: a hash that is a path would lead out of the cache.
+    token_sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    tokenizer_sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
 def canonical(value: Any) -> str:

@@ -1,7 +1,8 @@
 """What one training run is: every scientific field, explicit, validated and frozen.
 
-No field has a default. The protocol's values stand in `study/protocols/*.toml`, so a stored trial
-says everything about itself and a changed protocol cannot change what an old trial means.
+No field of a trial has a default; only the options of a component have. The protocol's values stand
+in `study/protocols/*.toml`, so a stored trial says everything about itself and a changed protocol
+cannot change what an old trial means.
 """
 
 from typing import Any, Literal, Self

@@ -118,7 +118,9 @@ def load(token_sha256: str) -> Corpus:
             )
             for name in ("train", "eval")
         }
-    except (ValueError, KeyError, OverflowError, MemoryError) as error:
+        if manifest["token_sha256"] != token_sha256:
+            raise ValueError("it holds other tokens than its name says")
+    except (ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
         raise UserError(
             f"{path}: damaged token file ({error}); delete it to prepare again"
         ) from None

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 from typing import Any, Self, cast
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
@@ -10,6 +11,9 @@ from redline.config.trial import Frozen
 from redline.files import UserError
 from redline.study.fields import as_table, field_value, kind_of, label
 from redline.study.problems import known, sentence, shown
+
+SAME_LR = 0.03
+"""Rates whose logarithms (base 10) differ by no more are the same (protocol, section 4)."""
 
 Axes = dict[str, tuple[Any, ...]]
 """Dotted path -> the values of that axis."""
@@ -20,8 +24,8 @@ class Grid(Frozen):
 
     start: PositiveFloat = Field(alias="from")
     stop: PositiveFloat = Field(alias="to")
-    # The analysis takes two learning rates within 0.03 in log10 for the same one.
-    per_decade: int = Field(ge=1, le=32)
+    # Above 24 the rounding to 3 digits could put neighbours within SAME_LR.
+    per_decade: int = Field(ge=1, le=24)
 
     @model_validator(mode="after")
     def _ends_fit(self) -> Self:
@@ -78,7 +82,16 @@ def axis_values(path: str, raw: Any) -> tuple[Any, ...]:
     twice = [label(value) for value, count in Counter(values).items() if count > 1]
     if twice:
         raise UserError(f"{shown(raw)} holds {', '.join(twice)} more than once")
+    if path == "train.peak_lr":
+        _refuse_twins(values)
     return tuple(values)
+
+
+def _refuse_twins(lrs: list[float]) -> None:
+    """Two rates that the analysis would take for one are a slip of the pen."""
+    for low, high in pairwise(sorted(lrs)):
+        if math.log10(high / low) <= SAME_LR:
+            raise UserError(f"{low:g} and {high:g} are within {SAME_LR} in log10: one rate")
 
 
 def _grid(table: dict[str, Any]) -> Grid:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from redline.config.edit import with_fields
 from redline.config.trial import Model, Trial
-from redline.data.tokens import Corpus
+from redline.data.batches import Batches
+from redline.data.tokens import Corpus, prepare
 from redline.train.loop import Run, probe_steps
 from redline.train.schedule import lr
 
@@ -87,8 +88,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def plain_loop(trial: Trial, corpus: Corpus) -> Iterator[float]:
-    """A plain nanoGPT-style loop, one loss a step: random offsets, AdamW, clip, `loss.item()`."""
+    """A plain nanoGPT-style loop on the same batches: AdamW, clip, one `loss.item()` a step."""
     m, t = trial.model, trial.train
+    batches = Batches(corpus.train, trial.seed, t.batch_size, m.block_size)
     model = PlainGPT(m, trial.data.vocab_size)
     groups = [
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": t.weight_decay},
@@ -98,9 +100,7 @@ def plain_loop(trial: Trial, corpus: Corpus) -> Iterator[float]:
     for step in range(1, 1_000_000_000):
         for group in optimiser.param_groups:
             group["lr"] = lr(t, min(step, t.n_step))
-        starts = torch.randint(len(corpus.train) - m.block_size - 1, (t.batch_size,)).tolist()
-        rows = [corpus.train[s : s + m.block_size + 1].astype(np.int64) for s in starts]
-        rows_BT = torch.stack([torch.from_numpy(row) for row in rows])
+        rows_BT = torch.from_numpy(batches(step))
         logits = model(rows_BT[:, :-1].contiguous())
         targets = rows_BT[:, 1:].contiguous()
         loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
@@ -162,7 +162,7 @@ def main() -> None:
     """Serve the plain loop of one trial, a line for a line."""
     torch.set_num_threads(1)
     trial = Trial.model_validate_json(Path(sys.argv[1]).read_text("utf-8"))
-    loop = plain_loop(trial, random_corpus(trial))
+    loop = plain_loop(trial, prepare(trial.data))
     next(loop)  # warm from here on
     for _ in sys.stdin:
         print(_seconds(lambda: [next(loop) for _ in range(trial.train.n_step)]), flush=True)

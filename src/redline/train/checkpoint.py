@@ -48,13 +48,22 @@ def unpack(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, json.loads(state)
 
 
-def newest(checkpoints: Iterable[bytes]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The first whole checkpoint of `checkpoints` (newest first); damaged ones are passed over."""
+def newest(
+    checkpoints: Iterable[bytes], owner: str
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The first whole checkpoint of `checkpoints` (newest first) whose state names `owner`.
+
+    What is damaged or belongs to another run is passed over with a line that says so.
+    """
     for content in checkpoints:
         try:
-            return unpack(content)
+            tensors, state = unpack(content)
         except DamagedError as problem:
             print(f"passing over a damaged checkpoint: {problem}")
+            continue
+        if state["owner"] == owner:
+            return tensors, state
+        print("passing over a checkpoint of another trial, text or initial weights")
     return None
 
 

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from redline.config.identity import digest, scientific_fields
 from redline.config.trial import Trial
 from redline.data.batches import Batches, evaluation_rows, window_order
 from redline.data.tokens import Corpus, sha256_array
@@ -64,6 +65,7 @@ class Run:
         self.corpus = corpus
         self.decoder = build(trial.model, corpus.vocab_size, trial.seed)
         self.init_sha256 = weights_sha256(self.decoder)
+        self.owner = digest([scientific_fields(trial), self.init_sha256, corpus.eval_sha256])
         self.optimiser = Optimiser(self.decoder, trial.train)
         self.batches = Batches(
             corpus.train, trial.seed, trial.train.batch_size, trial.model.block_size
@@ -125,12 +127,17 @@ class Run:
         return True
 
     def checkpoint(self, step: int) -> bytes:
-        state = {"step": step, "init_loss": self.init_loss, "eval_loss": self.eval_loss}
+        state = {
+            "owner": self.owner,
+            "step": step,
+            "init_loss": self.init_loss,
+            "eval_loss": self.eval_loss,
+        }
         return checkpoint.pack(self.optimiser.tensors(), state)
 
     def resume(self, recorder: Recorder) -> int | None:
         """Continue from the newest whole checkpoint; the step it stands at, or None if none."""
-        found = checkpoint.newest(recorder.checkpoints())
+        found = checkpoint.newest(recorder.checkpoints(), self.owner)
         if found is None:
             recorder.rewind(-1)
             return None

@@ -1,6 +1,6 @@
 """AdamW on flat memory: all parameters are views of one vector, all gradients of another.
 
-One vector makes the clip, the update and the finiteness test a few calls instead of a few per
+One vector makes the update, its norm and the finiteness test a few calls instead of a few per
 tensor; at these model sizes call overhead is what an optimiser step costs. The arithmetic stays
 that of torch's plain AdamW and gradient clip, rounding included: near the boundary a last bit grows
 to 0.05 nat within 60 steps, so a fused kernel would be another observation (docs/lab-notes.md).
