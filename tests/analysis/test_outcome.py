@@ -108,7 +108,8 @@ def test_a_delta_below_seed_noise_keeps_its_flag_and_decides_nothing(sweep, judg
     assert worst[below_noise(0.1)]
     assert worst[below_noise(0.3)]
     assert worst[d2(0.3)]
-    assert worst["outcome"] == "stable"
+    assert worst["outcome"] == "below_noise"
+    assert not worst["unstable"]
     assert not worst["unstable"]
 
 

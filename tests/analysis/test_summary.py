@@ -7,6 +7,7 @@ from redline.analysis.headline import headlines
 from redline.analysis.outcome import outcomes
 from redline.analysis.parting import where_the_arms_part
 from redline.analysis.summary import cells, paired_deltas
+from redline.files import UserError
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_where_the_arms_part_says_both_rates_and_what_fails(tables):
     assert said == (
         "n_layer 2, off against on: Up to peak LR 0.01 they stay within 0.1 nat. "
         "From 0.1, off is worse by more than 0.1 nat in every seed (+2.025 there). "
-        "At 0.1: off 1 diverged and 1 degraded of 2; on 0 diverged and 0 degraded of 2. "
+        "At 0.1: off 1 non_finite, 1 degraded_0.3; on 2 stable. "
         "off is last stable in most seeds at 0.01. "
         "on is stable in most seeds up to >= 0.1 (highest tested). "
         "Undecided: two seeds cannot carry a verdict, it needs more seeds."
@@ -208,3 +209,58 @@ def test_two_corpora_are_two_lines(row, frame, series, probes, trial, analysis):
     assert summary["n_finished"].to_list() == [1, 1, 1, 1]
     assert summary.filter(pl.col("control").str.contains("ccc"))["n_expected"].sum() == 0
     assert where_the_arms_part(summary, paired_deltas(table), analysis).count("\n") == 1
+
+
+def test_a_rate_in_the_middle_where_the_plain_arm_fails_is_not_forgotten(tables):
+    losses = {
+        ("off", 1e-3): [2.0] * 3,
+        ("off", 1e-2): [2.35] * 3,
+        ("off", 3e-2): [2.30] * 3,
+        ("on", 1e-3): [2.0] * 3,
+        ("on", 1e-2): [2.0] * 3,
+        ("on", 3e-2): [2.25] * 3,
+    }
+    said = tables(losses)[2]
+    assert "off is worse by more than 0.1 nat at 0.01, and not at 0.03." in said
+    assert "does not fall behind" not in said
+    assert "off is stable in most seeds up to >= 0.03 (highest tested), but not at 0.01." in said
+
+
+def test_outcomes_that_noise_decides_are_marked(tables):
+    losses = {("off", 1e-3): [2.0, 2.5, 2.0], ("off", 1e-2): [4.0, 2.4, 2.9], ("on", 1e-3): [2.0]}
+    summary, _, said = tables(losses)
+    assert summary.filter(arm="off", peak_lr=1e-2)["n_below_noise"].item() == 3
+    assert summary.filter(arm="off", peak_lr=1e-2)["n_stable"].item() == 0
+    assert "Delta 0.3 is below seed noise in off: no verdict." in said
+
+
+def test_a_budget_too_short_for_the_bigram_line_is_said_once(tables):
+    short = {("off", 1e-3): [3.9, 3.9], ("on", 1e-3): [3.9, 3.9]}
+    assert tables(short)[2].count("too short for the bigram line") == 1
+    assert "too short" not in tables(PART)[2]
+
+
+def test_a_model_that_is_non_finite_before_its_first_step_is_named_and_in_no_mean(
+    frame, row, series, probes, trial, analysis
+):
+    dead = row(None, seed=1) | {"init_loss": math.nan, "non_finite": "loss", "non_finite_step": 0}
+    trials = frame([row(2.0), dead, row(2.0, arm="on"), row(2.1, arm="on", seed=1)])
+    table = outcomes(trials, series("none", loss=[]), probes(), analysis)
+    expected = [(name, trial("off")) for name in trials["trial_id"][:1]]
+    summary = cells(table, headlines(trials, probes()), expected, analysis)
+    off = summary.filter(arm="off").row(0, named=True)
+    assert (off["mean_loss"], off["n_d0"], off["n_finished"]) == (2.0, 1, 2)
+    deltas = paired_deltas(table)
+    assert deltas["n_pair"].to_list() == [1]
+    said = where_the_arms_part(summary, deltas, analysis)
+    assert "1 of off at 0.01 non-finite before the first step: in no mean." in said
+
+
+def test_a_pair_that_read_other_batches_is_refused(frame, row, series, probes, analysis):
+    trials = frame([row(2.0), row(1.9, arm="on")])
+    table = outcomes(trials, series("none", loss=[]), probes(), analysis)
+    same = table.with_columns(pl.lit("a").alias("batch_sha256"))
+    assert paired_deltas(same).height == 1
+    other = same.with_columns(pl.col("arm").alias("batch_sha256"))
+    with pytest.raises(UserError, match="differs in batch_sha256"):
+        paired_deltas(other)

@@ -73,8 +73,10 @@ def comparable(trials: pl.DataFrame) -> pl.DataFrame:
         raise UserError(f"the table of trials lacks the column {', '.join(absent)}")
     for name in NEVER_NULL:
         refuse(trials.filter(pl.col(name).is_null()), f"{name} is missing")
-    for name in (Column.INIT_LOSS, Column.BIGRAM_LOSS):
-        refuse(trials.filter(~pl.col(name).is_finite()), f"{name} is not finite")
+    refuse(trials.filter(~pl.col(Column.BIGRAM_LOSS).is_finite()), "bigram_loss is not finite")
+    # A model that is non-finite before its first step is an observation, and has no initial loss.
+    begun = trials.filter(pl.col(Column.NON_FINITE_STEP).fill_null(-1) != 0)
+    refuse(begun.filter(~pl.col(Column.INIT_LOSS).is_finite()), "init_loss is not finite")
     return _once(trials.with_columns(setting_name(trials, (*SETTING, *HASHES)).alias(CONTROL)))
 
 

@@ -45,7 +45,7 @@ def below_noise(delta: float) -> str:
 def labels(analysis: Analysis) -> tuple[str, ...]:
     """The values of `outcome`, worst first."""
     degraded = (f"degraded_{delta:g}" for delta in reversed(analysis.delta))
-    return ("non_finite", "failed", *degraded, "spiked", "slow", "stable")
+    return ("non_finite", "failed", *degraded, "below_noise", "spiked", "slow", "stable")
 
 
 def outcomes(
@@ -93,7 +93,8 @@ def _with_references(trials: pl.DataFrame) -> pl.DataFrame:
     init_loss = pl.col(Column.INIT_LOSS)
     trials = trials.with_columns(
         pl.when(d0)
-        .then(init_loss)
+        # Non-finite before the first step: there is no loss to count it at, so it is in no mean.
+        .then(pl.when(init_loss.is_finite()).then(init_loss))
         .otherwise(pl.min_horizontal(Column.FINAL_LOSS, Column.INIT_LOSS))
         .alias(CAPPED_LOSS)
     )
@@ -101,7 +102,7 @@ def _with_references(trials: pl.DataFrame) -> pl.DataFrame:
     arms = (
         trials.group_by(CELL_KEY)
         .agg(pl.col(CAPPED_LOSS).mean(), pl.col(CAPPED_LOSS).std().alias(SEED_SD))
-        .sort(CAPPED_LOSS, PEAK_LR)
+        .sort(CAPPED_LOSS, PEAK_LR, nulls_last=True)
         .group_by(ARM_KEY, maintain_order=True)
         .agg(
             pl.col(CAPPED_LOSS).first().alias(REFERENCE_LOSS),
@@ -125,9 +126,10 @@ def _with_flags(trials: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
 
     d1 = failed & above
     degraded = {delta: high[delta] & above for delta in reversed(analysis.delta)}
+    muted = above & pl.any_horizontal(*(worse[delta] & noisy[delta] for delta in analysis.delta))
     d3 = pl.col(REBOUNDED) & ~pl.any_horizontal(d0, d1, *degraded.values())
     slow = pl.any_horizontal(failed, *high.values()) & ~above
-    ranked = zip(labels(analysis), (d0, d1, *degraded.values(), d3, slow), strict=False)
+    ranked = zip(labels(analysis), (d0, d1, *degraded.values(), muted, d3, slow), strict=False)
     return trials.with_columns(
         d0.alias(D0),
         d1.alias(D1),

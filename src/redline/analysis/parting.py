@@ -11,12 +11,13 @@ from typing import Any
 import polars as pl
 
 from redline.analysis.comparable import ARM_KEY, CONTROL, DEPTH_KEY, PEAK_LR, short_names
+from redline.analysis.outcome import SHORT_BUDGET, below_noise, labels
 from redline.analysis.summary import (
     MEAN_DELTA,
     MIN_DELTA,
-    N_DIVERGED,
     N_EXPECTED,
     N_FINISHED,
+    N_NEVER_BEGAN,
     N_PAIR,
     N_UNSTABLE,
     PLAIN,
@@ -43,12 +44,15 @@ def where_the_arms_part(cells: pl.DataFrame, deltas: pl.DataFrame, analysis: Ana
                 here = dict(zip(ARM_KEY, (*key, arm), strict=True))
                 pair = depth.filter(pl.col(Column.ARM).is_in([PLAIN, arm]))
                 rows = list(deltas.filter(**here).sort(PEAK_LR).iter_rows(named=True))
-                sentences = _sentences(list(pair.iter_rows(named=True)), rows, arm, analysis.m_nec)
+                sentences = _sentences(list(pair.iter_rows(named=True)), rows, arm, analysis)
                 lines.append(f"{title}, {PLAIN} against {arm}: {' '.join(sentences)}")
     return "\n".join(lines)
 
 
-def _sentences(cells: Sequence[Row], deltas: Sequence[Row], arm: str, m_nec: float) -> list[str]:
+def _sentences(
+    cells: Sequence[Row], deltas: Sequence[Row], arm: str, analysis: Analysis
+) -> list[str]:
+    m_nec = analysis.m_nec
     if not deltas:
         return ["No seed has finished in both arms.", *_missing(cells)]
     # Above the last LR at which the arm is stable in most seeds both fail, and their difference
@@ -58,8 +62,9 @@ def _sentences(cells: Sequence[Row], deltas: Sequence[Row], arm: str, m_nec: flo
     apart = list(takewhile(lambda row: row[MEAN_DELTA] > m_nec, reversed(in_range)))[::-1]
     return [
         *_compared(in_range, apart, arm, m_nec),
-        *_what_fails(cells, apart),
+        *_what_fails(cells, apart, analysis),
         *(_reach(cells, name) for name in (PLAIN, arm)),
+        *_cautions(cells, analysis),
         *_missing(cells),
         _modesty(min(row[N_PAIR] for row in deltas)),
     ]
@@ -78,9 +83,11 @@ def _reach(cells: Sequence[Row], arm: str) -> str:
     stable = _stable_lrs(cells, arm)
     if not stable:
         return f"{arm} has no stable peak LR: below {min(tested):g} (lowest tested)."
+    holes = [f"{lr:g}" for lr in tested if lr < max(stable) and lr not in stable]
+    but = f", but not at {', '.join(holes)}" if holes else ""
     if max(stable) == max(tested):
-        return f"{arm} is stable in most seeds up to >= {max(stable):g} (highest tested)."
-    return f"{arm} is last stable in most seeds at {max(stable):g}."
+        return f"{arm} is stable in most seeds up to >= {max(stable):g} (highest tested){but}."
+    return f"{arm} is last stable in most seeds at {max(stable):g}{but}."
 
 
 def _compared(deltas: Sequence[Row], apart: Sequence[Row], arm: str, m_nec: float) -> list[str]:
@@ -97,24 +104,56 @@ def _compared(deltas: Sequence[Row], apart: Sequence[Row], arm: str, m_nec: floa
             f"From {apart[0][PEAK_LR]:g}, {first}{PLAIN} is worse by more than {m_nec:g} nat "
             f"{'in every seed' if every else 'in the mean'} ({apart[0][MEAN_DELTA]:+.3f} there)."
         )
-    else:
+    below = [f"{r[PEAK_LR]:g}" for r in deltas if r[MEAN_DELTA] > m_nec and r not in apart]
+    if below and apart:
+        said.append(f"Apart from these, {PLAIN} is so much worse at {', '.join(below)} too.")
+    elif below:
+        said.append(
+            f"{PLAIN} is worse by more than {m_nec:g} nat at {', '.join(below)}, "
+            f"and not at {deltas[-1][PEAK_LR]:g}."
+        )
+    elif not apart:
         said.append(f"{PLAIN} does not fall behind up to {deltas[-1][PEAK_LR]:g}.")
     if hurts := [f"{row[PEAK_LR]:g}" for row in deltas if row[MEAN_DELTA] < -m_nec]:
         said.append(f"{arm} is worse by more than {m_nec:g} nat at {', '.join(hurts)}.")
     return said
 
 
-def _what_fails(cells: Sequence[Row], apart: Sequence[Row]) -> list[str]:
+def _what_fails(cells: Sequence[Row], apart: Sequence[Row], analysis: Analysis) -> list[str]:
     if not apart:
         return []
     lr = apart[0][PEAK_LR]
-    counts = (
-        f"{row[Column.ARM]} {row[N_DIVERGED]} diverged and {row[N_UNSTABLE] - row[N_DIVERGED]} "
-        f"degraded of {row[N_FINISHED]}"
-        for row in cells
-        if row[PEAK_LR] == lr
+    there = (
+        f"{row[Column.ARM]} {outcome_counts(row, analysis)}" for row in cells if row[PEAK_LR] == lr
     )
-    return [f"At {lr:g}: {'; '.join(counts)}."]
+    return [f"At {lr:g}: {'; '.join(there)}."]
+
+
+def outcome_counts(row: Row, analysis: Analysis) -> str:
+    """The outcomes of a cell, worst first: `2 failed, 1 stable`; `missing` if none is there."""
+    counted = (f"{row[f'n_{label}']} {label}" for label in labels(analysis) if row[f"n_{label}"])
+    return ", ".join(counted) or "missing"
+
+
+def _cautions(cells: Sequence[Row], analysis: Analysis) -> list[str]:
+    """What a reader must know of the outcomes: a line that is not the bigrams', noise, no start."""
+    said: list[str] = []
+    if any(row[SHORT_BUDGET] for row in cells):
+        said.append(
+            "The budget is too short for the bigram line: failed means above the best loss of "
+            f"both arms + {analysis.failed_margin:g}."
+        )
+    for delta in analysis.delta:
+        noisy = sorted({row[Column.ARM] for row in cells if row[below_noise(delta)]})
+        if noisy:
+            said.append(f"Delta {delta:g} is below seed noise in {', '.join(noisy)}: no verdict.")
+    said += [
+        f"{row[N_NEVER_BEGAN]} of {row[Column.ARM]} at {row[PEAK_LR]:g} non-finite before the "
+        "first step: in no mean."
+        for row in cells
+        if row[N_NEVER_BEGAN]
+    ]
+    return said
 
 
 def _missing(cells: Sequence[Row]) -> list[str]:

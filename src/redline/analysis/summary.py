@@ -13,10 +13,20 @@ from redline.analysis.comparable import (
     SEED,
     SETTING,
     planned,
+    refuse,
     setting_name,
 )
 from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
-from redline.analysis.outcome import CAPPED_LOSS, D0, DIVERGED, OUTCOME, UNSTABLE, labels
+from redline.analysis.outcome import (
+    CAPPED_LOSS,
+    D0,
+    DIVERGED,
+    OUTCOME,
+    SHORT_BUDGET,
+    UNSTABLE,
+    below_noise,
+    labels,
+)
 from redline.config.analysis import Analysis
 from redline.config.trial import Trial
 from redline.store.schema import Column
@@ -26,6 +36,7 @@ PLAIN = "off"
 MEAN_LOSS, LOSS_SD = "mean_loss", "loss_sd"
 N_FINISHED, N_EXPECTED = "n_finished", "n_expected"
 N_D0, N_DIVERGED, N_UNSTABLE = "n_d0", "n_diverged", "n_unstable"
+N_NEVER_BEGAN = "n_never_began"
 MEAN_DELTA, DELTA_SD, MIN_DELTA, N_PAIR = "mean_delta", "delta_sd", "min_delta", "n_pair"
 
 
@@ -48,6 +59,9 @@ def cells(
         pl.col(D0).sum().alias(N_D0),
         pl.col(DIVERGED).sum().alias(N_DIVERGED),
         pl.col(UNSTABLE).sum().alias(N_UNSTABLE),
+        pl.col(CAPPED_LOSS).is_null().sum().alias(N_NEVER_BEGAN),
+        pl.col(SHORT_BUDGET).any(),
+        *(pl.col(below_noise(delta)).any() for delta in analysis.delta),
         pl.col(EARLY_MAX_LOGIT, RUNNING_MAX_LOGIT, MIN_ENTROPY).median(),
         *((pl.col(OUTCOME) == label).sum().alias(f"n_{label}") for label in labels(analysis)),
     )
@@ -78,17 +92,23 @@ def paired_deltas(outcomes: pl.DataFrame) -> pl.DataFrame:
 
     Positive: the arm helps. Only seeds that finished in both count, a diverged one at its initial
     loss. `min_delta` is the smallest over the seeds.
+
+    Raises:
+        UserError: two trials of one pair read other batches or were evaluated on other tokens.
     """
     keys = [*DEPTH_KEY, PEAK_LR, SEED]
-    losses = outcomes.select(*keys, Column.ARM, CAPPED_LOSS)
+    read = [name for name in (Column.BATCH_SHA256, Column.EVAL_SHA256) if name in outcomes.columns]
+    losses = outcomes.select(*keys, Column.TRIAL_ID, Column.ARM, CAPPED_LOSS, *read)
     plain = losses.filter(pl.col(Column.ARM) == PLAIN).drop(Column.ARM)
     other = losses.filter(pl.col(Column.ARM) != PLAIN)
     delta = pl.col(f"{CAPPED_LOSS}_{PLAIN}") - pl.col(CAPPED_LOSS)
+    pairs = other.join(plain, on=keys, suffix=f"_{PLAIN}")
+    for name in read:
+        refuse(pairs.filter(pl.col(name) != pl.col(f"{name}_{PLAIN}")), f"a pair differs in {name}")
     return (
-        other.join(plain, on=keys, suffix=f"_{PLAIN}")
-        .group_by(CELL_KEY)
+        pairs.group_by(CELL_KEY)
         .agg(
-            pl.len().alias(N_PAIR),
+            delta.count().alias(N_PAIR),
             delta.mean().alias(MEAN_DELTA),
             delta.std().alias(DELTA_SD),
             delta.min().alias(MIN_DELTA),

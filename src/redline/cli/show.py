@@ -1,6 +1,5 @@
 """How numbers and tables look on a terminal."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -9,7 +8,7 @@ from rich.table import Table
 
 from redline.analysis.comparable import CONTROL, N_LAYER, PEAK_LR, short_names
 from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
-from redline.analysis.outcome import labels
+from redline.analysis.parting import outcome_counts
 from redline.analysis.summary import LOSS_SD, MEAN_LOSS, N_D0, N_EXPECTED, N_FINISHED
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
@@ -64,14 +63,13 @@ def cell_table(cells: pl.DataFrame, analysis: Analysis) -> Table:
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         last_of_pair = following is None or following[PEAK_LR] != row[PEAK_LR]
         leading = [names[row[CONTROL]]] if with_control else []
-        table.add_row(*leading, *_texts(row, labels(analysis)), end_section=last_of_pair)
+        table.add_row(*leading, *_texts(row, analysis), end_section=last_of_pair)
     return table
 
 
-def _texts(row: dict[str, Any], outcome_labels: Sequence[str]) -> list[str]:
+def _texts(row: dict[str, Any], analysis: Analysis) -> list[str]:
     spread = "" if row[LOSS_SD] is None else f" ± {row[LOSS_SD]:.3f}"
     died = f" ({row[N_D0]} non-finite)" if row[N_D0] else ""
-    outcomes = {label: row[f"n_{label}"] for label in outcome_labels}
     return [
         str(row[N_LAYER]),
         f"{row[PEAK_LR]:g}",
@@ -81,7 +79,7 @@ def _texts(row: dict[str, Any], outcome_labels: Sequence[str]) -> list[str]:
         _number(row[EARLY_MAX_LOGIT], "g"),
         _number(row[RUNNING_MAX_LOGIT], "g"),
         _number(row[MIN_ENTROPY], "f"),
-        ", ".join(f"{n} {label}" for label, n in outcomes.items() if n) or "missing",
+        outcome_counts(row, analysis),
     ]
 
 
