@@ -324,3 +324,45 @@ def test_kills_at_random_moments_lose_nothing_and_train_nothing_twice(tmp_path, 
 
 def _stamp(store, name):
     return store.finished(name).stat().st_mtime_ns, len(reader.attempts(store, name))
+
+
+def test_a_worker_that_is_terminated_alone_has_its_trial_go_on_in_the_same_run(tmp_path):
+    store, ids = make_store(tmp_path, seeds=range(2), n_step=600)
+    hit = set()
+
+    def terminate_once(event):
+        if event["event"] == "progress" and not hit:
+            hit.add(event["trial_id"])
+            pid = reader.attempts(store, event["trial_id"])[-1]["pid"]
+            os.kill(pid, signal.SIGTERM)
+
+    tally = local.run(store, ids, study="s" * 16, n_worker=2, on_event=terminate_once, command=FAKE)
+    assert (tally.finished, tally.preempted) == (2, 0)
+    assert sorted(len(reader.attempts(store, name)) for name in ids) == [1, 2]
+
+
+def test_a_worker_that_can_never_start_ends_as_a_crash_and_not_in_a_loop(tmp_path):
+    store, ids = make_store(tmp_path, seeds=range(2))
+    command = (sys.executable, "-c", "raise SystemExit('no such library')")
+    tally, events = run(store, ids, command=command)
+    assert tally.crashed == 2
+    reasons = {event["reason"] for event in events if event["event"] == "crashed"}
+    assert reasons == {"the worker exited with code 1: no such library"}
+
+
+def test_a_late_worker_is_never_given_another_trial(tmp_path, monkeypatch):
+    """`finished` is on its way while the time runs out: the next trial must not pay for it."""
+    store, ids = make_store(tmp_path, seeds=range(2))
+    pool = local._Pool(store, local.deque(ids), list(FAKE), 1, lambda event: None, None, 60.0)
+
+    class Late:
+        trial_id, verdict, pid, closed = ids[0], (Status.TIMED_OUT, "no end after 60 s"), 1, False
+
+        def close(self):
+            self.closed = True
+
+    late = Late()
+    pool.processes.append(late)
+    pool._hear(late, {"event": "finished", "trial_id": ids[0]})
+    assert late.closed
+    assert late not in pool.processes

@@ -10,9 +10,9 @@ from redline.store.schema import Status
 def test_run_takes_planned_and_preempted_trials_and_retry_takes_failed_ones(tmp_path):
     store, ids = make_store(tmp_path, seeds=range(5))
     record(store, ids[0])
-    attempts.begin(store, ids[1], "s")
-    attempts.end(attempts.begin(store, ids[2], "s"), Status.CRASHED)
-    attempts.end(attempts.begin(store, ids[3], "s"), Status.TIMED_OUT)
+    attempts.begin(store, ids[1], "s", {})
+    attempts.end(attempts.begin(store, ids[2], "s", {}), Status.CRASHED)
+    attempts.end(attempts.begin(store, ids[3], "s", {}), Status.TIMED_OUT)
     found = plan(store, ids[::-1])
     assert list(found.statuses) == ids[::-1]
     assert found.to_run() == [ids[4], ids[1]]

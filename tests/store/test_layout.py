@@ -120,3 +120,12 @@ def test_case_s22_every_path_is_legal_on_every_system(tmp_path):
             assert re.fullmatch(r"[A-Za-z0-9._-]+", part)
             assert part[-1] not in ". "
             assert part.partition(".")[0].lower() not in RESERVED
+
+
+def test_a_component_added_later_is_read_whole_and_not_closed_by_its_legacy(tmp_path, monkeypatch):
+    """A legacy value of None and a stored component meet at one path: the stored one counts."""
+    monkeypatch.setitem(identity.LEGACY, "model.qk_norm", None)
+    store = Store(tmp_path).create()
+    trials = [make_trial(qk_norm={"kind": "l2"}), make_trial()]
+    names = [store.put_trial(trial, TOKENS) for trial in trials]
+    assert [store.read_trial(name)[0] for name in names] == trials

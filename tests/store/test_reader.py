@@ -24,12 +24,12 @@ def test_the_status_follows_the_files_from_planned_to_finished(one):
     store, name = one
     assert reader.status(store, name) is Status.PLANNED
     with claim(store, name):
-        attempt = attempts.begin(store, name, "s")
+        attempt = attempts.begin(store, name, "s", {})
         assert reader.status(store, name) is Status.RUNNING
     assert reader.status(store, name) is Status.PREEMPTED
     attempts.end(attempt, Status.CRASHED, reason="KeyError: 'x'", first_step=0, last_step=7)
     assert reader.status(store, name) is Status.CRASHED
-    attempts.end(attempts.begin(store, name, "s"), Status.TIMED_OUT)
+    attempts.end(attempts.begin(store, name, "s", {}), Status.TIMED_OUT)
     assert reader.status(store, name) is Status.TIMED_OUT
     record(store, name)
     assert reader.status(store, name) is Status.FINISHED
@@ -38,12 +38,13 @@ def test_the_status_follows_the_files_from_planned_to_finished(one):
 def test_attempts_are_numbered_and_say_who_when_and_how(one):
     store, name = one
     for _ in range(11):
-        attempts.end(attempts.begin(store, name, "s"), Status.CRASHED, reason="why", last_step=3)
+        attempt = attempts.begin(store, name, "s", {"host": "here"})
+        attempts.end(attempt, Status.CRASHED, reason="why", last_step=3)
     history = reader.attempts(store, name)
     assert len(history) == 11
     assert sorted(path.stem for path in store.attempts(name).glob("*.json"))[-1] == "9"
     assert history[-1].keys() == {
-        *("started", "host", "pid", "study"),
+        *("started", "host", "pid", "study", "provenance"),
         *("ended", "status", "reason", "elapsed_s", "first_step", "last_step"),
     }
     assert history[-1]["elapsed_s"] >= 0
@@ -53,14 +54,14 @@ def test_attempts_are_numbered_and_say_who_when_and_how(one):
 def test_the_last_error_is_the_end_of_the_latest_log(one):
     store, name = one
     assert reader.last_error(store, name) == ""
-    attempts.begin(store, name, "s").log.write_text("old\n")
-    attempts.begin(store, name, "s").log.write_text("".join(f"line {n}\n" for n in range(50)))
+    attempts.begin(store, name, "s", {}).log.write_text("old\n")
+    attempts.begin(store, name, "s", {}).log.write_text("".join(f"line {n}\n" for n in range(50)))
     assert reader.last_error(store, name, n_line=2) == "line 48\nline 49"
 
 
 def test_the_parent_ends_the_attempt_of_a_dead_worker_once(one):
     store, name = one
-    attempts.begin(store, name, "s")
+    attempts.begin(store, name, "s", {})
     log = attempts.end_of_dead(store, name, os.getpid(), Status.CRASHED, "killed by signal 9")
     attempts.end_of_dead(store, name, os.getpid(), Status.PREEMPTED, "again")
     assert attempts.end_of_dead(store, name, -1, Status.CRASHED, "a stranger") is None
@@ -105,6 +106,6 @@ def test_a_damaged_result_shows_in_the_status(one):
 def test_a_removed_result_makes_the_trial_planned_again(one):
     store, name = one
     record(store, name)
-    attempts.end(attempts.begin(store, name, "s"), Status.FINISHED)
+    attempts.end(attempts.begin(store, name, "s", {}), Status.FINISHED)
     store.finished(name).unlink()
     assert reader.status(store, name) is Status.PLANNED

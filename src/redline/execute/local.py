@@ -87,6 +87,7 @@ class _Pool:
     processes: list[Process] = field(default_factory=list[Process])
     inbox: Inbox = field(default_factory=SimpleQueue)
     counts: Counter[str] = field(default_factory=Counter[str])
+    put_back: set[str] = field(default_factory=set[str])
 
     def run(self) -> None:
         tick = time.monotonic()
@@ -139,19 +140,36 @@ class _Pool:
         elif event["event"] in ("started", "progress"):
             self.on_event(event)
         else:
-            process.trial_id = None
-            self._count(event)
-            if event.get("worker_ends") or event["event"] == Status.PREEMPTED:
+            trial_id, process.trial_id = process.trial_id, None
+            if event["event"] == Status.PREEMPTED and trial_id and self._again(trial_id):
+                self.on_event(_note(f"trial {trial_id} was preempted and goes on"))
+            else:
+                self._count(event)
+            # A verdict means that it was killed for being late while this event was on its way.
+            ends = event.get("worker_ends") or event["event"] == Status.PREEMPTED
+            if ends or process.verdict is not None:
                 self._retire(process)
 
     def _bury(self, process: Process) -> None:
         """Close the books of a worker that died, unless it was retired before."""
         if process not in self.processes:
             return
+        trial_id = process.trial_id
+        idle = trial_id is None or attempts.began(self.store, trial_id, process.pid) is None
+        if idle and trial_id is not None and self._again(trial_id):
+            process.trial_id = None  # it died before it began: the trial is as it was
         if process.trial_id is not None:
             verdict = process.verdict or (Status.CRASHED, process.cause_of_death())
             self._end_of_dead(process, *verdict)
         self._retire(process)
+
+    def _again(self, trial_id: str) -> bool:
+        """Put a trial back, once: a worker that can never start must not be started for ever."""
+        if trial_id in self.put_back:
+            return False
+        self.put_back.add(trial_id)
+        self.pending.append(trial_id)
+        return True
 
     def _retire(self, process: Process) -> None:
         self.processes.remove(process)

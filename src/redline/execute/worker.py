@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from redline.config.trial import Trial
 from redline.execute.plan import describe
 from redline.execute.provenance import provenance
-from redline.files import to_json, write_json
+from redline.files import read_json, to_json, write_json
 from redline.store import attempts
 from redline.store.attempts import Attempt
 from redline.store.claims import Claim, ClaimLostError, claim
@@ -64,7 +64,11 @@ class Worker:
                 return _event("skipped", trial_id, reason="another process holds it")
             if self.store.finished(trial_id).exists():
                 return _event("skipped", trial_id, reason="it is finished")
-            attempt = attempts.begin(self.store, trial_id, self.study)
+            try:
+                attempt = attempts.begin(self.store, trial_id, self.study, provenance("local"))
+                attempt.log.touch()
+            except OSError as error:
+                return _event(Status.CRASHED.value, trial_id, reason=_reason(error), log="")
             with _printing_to(attempt.log):
                 return self._attempt(trial_id, attempt, held)
 
@@ -75,7 +79,7 @@ class Worker:
             trial, tokens = self.store.read_trial(trial_id)
             about["trial"] = describe(trial)
             self.emit(_event("started", trial_id, **about, n_step=trial.train.n_step))
-            write_json(self.store.provenance(trial_id), provenance("local"))
+            write_json(self.store.provenance(trial_id), read_json(attempt.record)["provenance"])
             recorder.on_step = _progress(trial_id, trial, self.emit)
             corpus = self.load(tokens.token_sha256)
             result = self.train(trial, corpus, recorder, self.checkpoint_every_s)
@@ -148,7 +152,10 @@ def main() -> NoReturn:
     """Serve the store that the command line names, for the study with the given digest."""
     emit = emitter()
     from redline.data.tokens import load
+    from redline.train.device import use_one_thread
     from redline.train.loop import train
+
+    use_one_thread()
 
     root, study, checkpoint_every_s = sys.argv[1:]
     worker = Worker(Store(Path(root)), study, load, train, emit, float(checkpoint_every_s))

@@ -23,8 +23,11 @@ class Attempt:
         return self.record.with_suffix(".log")
 
 
-def begin(store: Store, trial_id: str, study: str) -> Attempt:
-    """Open the next attempt; the caller holds the claim. Without an end it counts as preempted."""
+def begin(store: Store, trial_id: str, study: str, provenance: dict[str, Any]) -> Attempt:
+    """Open the next attempt; the caller holds the claim. Without an end it counts as preempted.
+
+    Every attempt keeps its provenance: a resumed trial may have seen two machines or versions.
+    """
     directory = store.attempts(trial_id)
     directory.mkdir(exist_ok=True)
     earlier = _records(store, trial_id)
@@ -35,6 +38,7 @@ def begin(store: Store, trial_id: str, study: str) -> Attempt:
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "study": study,
+        "provenance": provenance,
     }
     write_json(attempt.record, start)
     return attempt
@@ -62,18 +66,25 @@ def end(
     write_json(attempt.record, start | close)
 
 
-def end_of_dead(store: Store, trial_id: str, pid: int, status: Status, reason: str) -> Path | None:
-    """End the attempt that process `pid` of this host left open; its log, if it began one."""
+def began(store: Store, trial_id: str, pid: int) -> Attempt | None:
+    """The latest attempt that process `pid` of this host began, if it began one."""
     for record in reversed(_records(store, trial_id)):
         content = read_json(record)
         if content["pid"] == pid and content["host"] == socket.gethostname():
-            attempt = Attempt(record)
-            if "ended" not in content:
-                with attempt.log.open("a") as log:
-                    log.write(f"{reason}\n")
-                end(attempt, status, reason=reason)
-            return attempt.log
+            return Attempt(record)
     return None
+
+
+def end_of_dead(store: Store, trial_id: str, pid: int, status: Status, reason: str) -> Path | None:
+    """End the attempt that process `pid` of this host left open; its log, if it began one."""
+    attempt = began(store, trial_id, pid)
+    if attempt is None:
+        return None
+    if "ended" not in read_json(attempt.record):
+        with attempt.log.open("a") as log:
+            log.write(f"{reason}\n")
+        end(attempt, status, reason=reason)
+    return attempt.log
 
 
 def attempts(store: Store, trial_id: str) -> list[dict[str, Any]]:

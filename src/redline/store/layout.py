@@ -121,7 +121,14 @@ class Store:
 
 def _parse_trial(path: Path, content: Any) -> tuple[Trial, Tokens]:
     try:
-        fields = LEGACY | flatten(content["trial"])
+        fields = flatten(content["trial"])
+        # A field added later has the value that older trials had; one that is a component there is
+        # already opened into its options.
+        fields |= {
+            path: value
+            for path, value in LEGACY.items()
+            if not any(f"{known}.".startswith(f"{path}.") for known in fields)
+        }
         return Trial.model_validate(unflatten(fields)), Tokens.model_validate(content["tokens"])
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: this is not the file of a trial") from None

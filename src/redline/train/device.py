@@ -3,6 +3,13 @@
 from redline.files import UserError
 
 
+def use_one_thread() -> None:
+    """One thread, whatever the environment says: more of them sum in another order."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def resolve(device: str) -> str:
     """The device kind that `device` means here; it becomes part of every trial's identity.
 
