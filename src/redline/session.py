@@ -1,6 +1,8 @@
 """The one place that closes loops: a study, its store, and what happens between them."""
 
+import contextlib
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,18 +56,21 @@ class Session:
         tokens = {data: _prepared(data) for data in dict.fromkeys(t.data for t in self.trials)}
         if all(tokens.values()):
             return [trial_id(t, found) for t in self.trials if (found := tokens[t.data])]
-        stored = {
-            digest(scientific_fields(self.store.read_trial(name)[0])): name
-            for name in self.store.ids()
-        }
+        stored = {digest(scientific_fields(trial)): name for name, trial in self._stored()}
         ids = [stored.get(digest(scientific_fields(trial))) for trial in self.trials]
         return [name for name in ids if name] if all(ids) else None
 
+    def _stored(self) -> Iterator[tuple[str, Trial]]:
+        for name in self.store.ids():
+            with contextlib.suppress(UserError):  # an edited one has lost its name
+                yield name, self.store.read_trial(name)[0]
+
     def begin(self) -> Plan:
         """Write the study and its trials into the store and say what is left to do."""
-        self.store.create().put_study(self.study.digest, self.study.to_toml())
         for trial in self.trials:
             self.store.put_trial(trial, self.tokens[trial.data])
+        # Last: a study whose corpus cannot be prepared must not take the store's name.
+        self.store.put_study(self.study.digest, self.study.to_toml())
         return plan(self.store, list(self.by_id))
 
     def summary(self) -> "Summary":

@@ -264,3 +264,9 @@ def test_a_pair_that_read_other_batches_is_refused(frame, row, series, probes, a
     other = same.with_columns(pl.col("arm").alias("batch_sha256"))
     with pytest.raises(UserError, match="differs in batch_sha256"):
         paired_deltas(other)
+
+
+def test_arms_that_learned_nothing_are_not_called_stable(tables):
+    said = tables({("off", 1e-3): [5.4] * 3, ("on", 1e-3): [5.4] * 3})[2]
+    assert said.startswith("n_layer 2, off against on: Not meaningful: the best mean loss, 5.400,")
+    assert "stable in most seeds" not in said

@@ -184,6 +184,48 @@ def test_an_edited_trial_is_refused_by_name(tiny, capsys):
     assert "trial.json" in out and finished()[0].parent.name in out
 
 
+def test_nothing_has_run_is_said_and_no_error(tiny, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("REDLINE_CACHE", str(tmp_path / "none"))
+    assert call(["status", str(tiny)]) == 0
+    assert "nothing of it has run" in capsys.readouterr().out
+    assert call(["plan", str(tiny), "--trials"]) == 0
+    out = capsys.readouterr().out
+    assert f"`redline run {tiny}`" in " ".join(out.split())
+    assert out.count("unnamed") == 4
+
+
+def test_a_refused_study_does_not_take_the_name_of_the_store(tiny):
+    assert call(["run", str(tiny)]) == 0
+    before = Path("redline-runs/tiny/study.toml").read_text()
+    text = tiny.read_text().replace("n_train_token", 'corpus = "none.txt"\nn_train_token')
+    tiny.write_text(text)
+    assert call(["run", str(tiny)]) == 2
+    assert Path("redline-runs/tiny/study.toml").read_text() == before
+
+
+def test_verify_finds_an_edit_that_keeps_the_size(tiny, capsys):
+    assert call(["run", str(tiny), "--workers", "1"]) == 0
+    series = finished()[0].parent / "series.jsonl"
+    content = bytearray(series.read_bytes())
+    content[40] ^= 1
+    series.write_bytes(content)
+    capsys.readouterr()
+    assert call(["status", str(tiny), "--verify"]) == 0
+    out = capsys.readouterr().out
+    assert "1 damaged" in out and "series.jsonl" in out
+
+
+def test_a_reader_that_leaves_is_no_crash(tiny):
+    """`| head -1` closes the pipe after one line."""
+    code = f"import sys; from redline.cli.app import call; sys.exit(call(['plan', {str(tiny)!r}]))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.wait() == 141
+        assert process.stderr.read() == b""
+
+
 def test_a_hostile_title_is_text_and_stays_in_its_directory(tiny, capsys, tmp_path):
     tiny.write_text(tiny.read_text().replace('title = "tiny"', 'title = "../[/b] [red]x"'))
     assert call(["plan", str(tiny)]) == 0

@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 
 from redline.analysis.comparable import ARM_KEY, CONTROL, DEPTH_KEY, PEAK_LR, short_names
-from redline.analysis.outcome import SHORT_BUDGET, below_noise, labels
+from redline.analysis.outcome import BEST_LOSS, SHORT_BUDGET, below_noise, labels
 from redline.analysis.summary import (
     MEAN_DELTA,
     MIN_DELTA,
+    N_D0,
     N_EXPECTED,
     N_FINISHED,
     N_NEVER_BEGAN,
@@ -55,6 +56,8 @@ def _sentences(
     m_nec = analysis.m_nec
     if not deltas:
         return ["No seed has finished in both arms.", *_missing(cells)]
+    if nothing := _nothing_learned(cells):
+        return [nothing, *_missing(cells)]
     # Above the last LR at which the arm is stable in most seeds both fail, and their difference
     # means nothing (protocol section 8).
     top = max(_stable_lrs(cells, arm), default=0.0)
@@ -68,6 +71,18 @@ def _sentences(
         *_missing(cells),
         _modesty(min(row[N_PAIR] for row in deltas)),
     ]
+
+
+def _nothing_learned(cells: Sequence[Row]) -> str:
+    """Said instead of a comparison of arms that learned nothing; where all died, that is said."""
+    alive = [row for row in cells if row[N_FINISHED] > row[N_D0]]
+    if not alive or alive[0][BEST_LOSS] < alive[0][Column.BIGRAM_LOSS]:
+        return ""
+    return (
+        f"Not meaningful: the best mean loss, {alive[0][BEST_LOSS]:.3f}, does not beat bigram "
+        f"counts, {alive[0][Column.BIGRAM_LOSS]:.3f}; no arm has learned enough to be called "
+        "stable or unstable."
+    )
 
 
 def _stable_lrs(cells: Sequence[Row], arm: str) -> list[float]:

@@ -18,6 +18,7 @@ from redline.analysis.comparable import (
 )
 from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
 from redline.analysis.outcome import (
+    BEST_LOSS,
     CAPPED_LOSS,
     D0,
     DIVERGED,
@@ -61,6 +62,7 @@ def cells(
         pl.col(UNSTABLE).sum().alias(N_UNSTABLE),
         pl.col(CAPPED_LOSS).is_null().sum().alias(N_NEVER_BEGAN),
         pl.col(SHORT_BUDGET).any(),
+        pl.col(BEST_LOSS, Column.BIGRAM_LOSS).first(),
         *(pl.col(below_noise(delta)).any() for delta in analysis.delta),
         pl.col(EARLY_MAX_LOGIT, RUNNING_MAX_LOGIT, MIN_ENTROPY).median(),
         *((pl.col(OUTCOME) == label).sum().alias(f"n_{label}") for label in labels(analysis)),

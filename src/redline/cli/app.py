@@ -4,6 +4,7 @@ Verbs are imported when they are called, so that `redline --help` loads no torch
 Exit codes: 0 all trials finished (diverged ones included), 1 some crashed, 2 bad input, 130 Ctrl-C.
 """
 
+import io
 import os
 import sys
 
@@ -31,6 +32,9 @@ for verb, about in {
 
 def main() -> None:
     """Run one command and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a title may hold what the terminal cannot show
     sys.exit(call(sys.argv[1:]))
 
 

@@ -1,6 +1,5 @@
 """`redline plan`: everything that can be said about a study before it runs."""
 
-import json
 from collections import Counter
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from rich.table import Table
 from redline.analysis.audit import audit
 from redline.analysis.completeness import reachable
 from redline.cli import show
-from redline.cli.run import Positive, Store, cores
+from redline.cli.run import POSITIVE, Positive, Store, cores
 from redline.config.cost import Cost, cost
 from redline.config.edit import with_fields
 from redline.config.trial import QKNorm, Trial
@@ -26,7 +25,7 @@ def plan(
     *,
     store: Store = None,
     workers: Annotated[
-        Positive | None, Parameter(help="Worker processes; by default one a core.")
+        int | None, Parameter(validator=POSITIVE, help="Worker processes; by default one a core.")
     ] = None,
     watts: Annotated[Positive | None, Parameter(help="Power of the machine under load.")] = None,
     price_per_kwh: Annotated[Positive | None, Parameter(help="Price of energy.")] = None,
@@ -46,13 +45,15 @@ def plan(
     if explain:
         print(session.study.to_toml())
         return 0
-    n_worker = int(workers or cores())
+    n_worker = workers or cores()
     found = {
         "study": session.study.title,
         "digest": session.study.digest,
         "store": str(session.store.root),
         "n_trial": len(session.trials),
-        "axes": _axes(session),
+        "reference": study,
+        **{key: session.study.explicit.get(key, {}) for key in ("axes", "around_base")},
+        "extra_axes": session.study.explicit.get("extra_axes", []),
         "models": _models(session.trials),
         "estimate": _estimate(session.trials, n_worker, watts, price_per_kwh, price_per_hour),
         "status": _status(session),
@@ -66,10 +67,6 @@ def plan(
     if trials:
         _print_trials(session, console)
     return 0
-
-
-def _axes(session: Session) -> dict[str, list[Any]]:
-    return json.loads(to_json(session.study.explicit["axes"]))
 
 
 def _models(trials: tuple[Trial, ...]) -> list[dict[str, Any]]:
@@ -108,7 +105,10 @@ def _estimate(
         )
         for t in trials
     )
-    seconds = sum(n * trial_seconds(shape) for shape, n in shapes.items())
+    try:
+        seconds = sum(n * trial_seconds(shape) for shape, n in shapes.items())
+    except (RuntimeError, MemoryError) as error:  # torch's own word for no memory is RuntimeError
+        raise UserError(f"a trial of this size does not run here: {error}") from None
     hours = seconds / n_worker / 3600
     found = {
         "tokens": float(sum(cost(t).tokens_seen for t in trials)),
@@ -196,15 +196,16 @@ def _estimate_sentence(estimate: dict[str, float]) -> str:
 
 def _status_sentence(found: dict[str, Any]) -> str:
     if found["status"] is None:
-        command = f"`redline run {found['study']}`"
+        command = f"`redline run {found['reference']}`"
         return f"Corpus not prepared yet: {command} prepares it and names the trials"
     return "Status: " + ", ".join(f"{n} {name}" for name, n in found["status"].items())
 
 
 def _print_trials(session: Session, console: Console) -> None:
+    """Every trial with its coordinates; its id too, once the corpus is prepared."""
     ids = session.known_ids()
-    if ids is None:
-        return
-    statuses = read_plan(session.store, ids).statuses
-    for trial_id, trial in zip(ids, session.trials, strict=True):
-        console.print(f"{trial_id}  {statuses[trial_id]:9}  {describe(trial)}")
+    statuses = read_plan(session.store, ids or []).statuses
+    for trial_id, trial in zip(
+        ids or ["-" * 16] * len(session.trials), session.trials, strict=True
+    ):
+        console.print(f"{trial_id}  {statuses.get(trial_id, 'unnamed'):9}  {describe(trial)}")

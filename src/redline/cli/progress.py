@@ -70,9 +70,11 @@ class Progressed:
                 self._advance(trial_id, {"step": event["result"]["steps_done"]})
                 self.running.pop(trial_id, None)
                 self.finish(trial_id, event["result"])
-            case "crashed" | "timed_out" | "preempted":
+            case "crashed" | "timed_out":
                 self.running.pop(trial_id, None)
                 self.failed.add(trial_id)
+            case "preempted":
+                self.running.pop(trial_id, None)
             case _:
                 pass
 

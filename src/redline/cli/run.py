@@ -110,7 +110,12 @@ def finish(session: Session, ids: list[str], console: Console) -> int:
     left = {status.value: n for status, n in plan.counts.items() if n and status != "finished"}
     if left:
         counts = ", ".join(f"{n} {name}" for name, n in left.items())
-        console.print(f"Not finished: {counts}. `redline status {session.store.root}` says more.")
+        verb = "retry" if plan.to_retry() else "run"
+        where = session.store.root
+        console.print(
+            f"Not finished: {counts}. `redline status {where}` says more, "
+            f"`redline {verb} {where}` goes on."
+        )
     return 1 if plan.to_retry() or n_damaged or set(ids) & set(plan.missing) else 0
 
 

@@ -17,13 +17,22 @@ PLAIN_WIDTH = 120
 """Columns where the output is no terminal: a log keeps whole rows."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the caller hear that the reader has left; rich would exit as if a trial crashed."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console as wide as the terminal, or as a table needs in a file."""
     # Titles, paths and logs are other people's text: no bracket of theirs is markup.
-    found = Console(stderr=stderr, highlight=False, markup=False)
+    found = _Console(stderr=stderr, highlight=False, markup=False)
     if not found.is_terminal:
         found.width = PLAIN_WIDTH
     return found
+
+
+CELL_ORDER = (CONTROL, N_LAYER, PEAK_LR, Column.ARM)
 
 
 def plural(n: int, noun: str) -> str:
@@ -55,10 +64,10 @@ def cell_table(cells: pl.DataFrame, analysis: Analysis) -> Table:
     for name in ("setting",) if with_control else ():
         table.add_column(name, overflow="fold")
     for name in ("n_layer", "peak_lr", "arm", "seeds", "final loss", "early max logit"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for name in ("max logit", "min entropy", "outcome"):
-        table.add_column(name, justify="right" if name != "outcome" else "left")
-    keys = [CONTROL, N_LAYER, PEAK_LR, Column.ARM]
+        table.add_column(name, justify="left" if name == "outcome" else "right", overflow="fold")
+    keys = [pl.col(CONTROL).replace_strict(names) != "base", *CELL_ORDER]
     rows = list(cells.sort(keys).iter_rows(named=True))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         last_of_pair = following is None or following[PEAK_LR] != row[PEAK_LR]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from redline.analysis.completeness import completeness
+from redline.analysis.completeness import Completeness, completeness
 from redline.cli import show
 from redline.cli.run import Store
 from redline.config.cost import cost
@@ -25,6 +25,7 @@ def status(
     study: str,
     *,
     store: Store = None,
+    verify: Annotated[bool, Parameter(help="Read every byte of what is finished.")] = False,
     as_json: Annotated[bool, Parameter("--json", help="Print JSON alone.")] = False,
 ) -> int:
     """One screen: done, running, failed with the reason, and the time left."""
@@ -32,8 +33,14 @@ def status(
     ids = session.known_ids()
     trials = dict(zip(ids or (), session.trials, strict=False))
     plan = read_plan(session.store, list(trials))
+    if verify:
+        plan = _verified(session, plan)
     stored = [i for i in session.store.ids() if session.store.finished(i).exists()]
-    held = completeness(list(trials.items()), [i for i in stored if i not in plan.missing])
+    held = (
+        completeness(list(trials.items()), [i for i in stored if i not in plan.missing])
+        if trials
+        else Completeness(len(session.trials), (), ())
+    )
     found: dict[str, Any] = {
         "study": session.study.title,
         "store": str(session.store.root),
@@ -65,7 +72,19 @@ def status(
     for row in found["failed"]:
         console.print(f"{row['status']}: {row['trial']}: {row['reason']}")
         console.print(f"{row['last_lines']}\nlog: {row['log']}")
+    if plan.to_retry():
+        console.print(f"`redline retry {study}` trains the failed ones again")
     return 0
+
+
+def _verified(session: Session, plan: Plan) -> Plan:
+    """The plan with finished trials whose bytes are not those that were written as damaged."""
+    damaged = {
+        trial_id: Status.DAMAGED
+        for trial_id in _with(plan, [Status.FINISHED])
+        if reader.verify(session.store, trial_id)
+    }
+    return Plan(plan.statuses | damaged)
 
 
 def _with(plan: Plan, statuses: Iterable[Status]) -> list[str]:
@@ -110,9 +129,9 @@ def _eta_s(session: Session, plan: Plan, trials: dict[str, Any]) -> float | None
     """Seconds until the study is done, at the speed of its finished trials; None if unknown."""
     spent_s = flops = 0.0
     for trial_id in _with(plan, [Status.FINISHED]):
-        last = reader.attempts(session.store, trial_id)[-1]
-        if last.get("first_step") == 0:  # a resumed attempt did only part of the work
-            spent_s += last.get("elapsed_s", 0.0)
+        last = reader.attempts(session.store, trial_id)[-1:]
+        if last and last[0].get("first_step") == 0:  # a resumed attempt did only part of the work
+            spent_s += last[0].get("elapsed_s", 0.0)
             flops += cost(trials[trial_id]).flops
     running = len(_with(plan, [Status.RUNNING]))
     if not flops or not running:

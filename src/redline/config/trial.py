@@ -77,10 +77,10 @@ class QKNorm(Frozen):
 class Model(Frozen):
     """The decoder. `qk_norm` is None in the arm without the intervention."""
 
-    n_layer: PositiveInt
-    n_head: PositiveInt
-    n_embd: PositiveInt
-    block_size: int = Field(ge=2)
+    n_layer: int = Field(ge=1, le=1000)
+    n_head: int = Field(ge=1, le=1000)
+    n_embd: int = Field(ge=1, le=100_000)
+    block_size: int = Field(ge=2, le=1_000_000)
     bias: bool
     pos: Literal["learned", "rope"]
     tied_head: bool
@@ -102,7 +102,7 @@ class Model(Frozen):
 class Data(Frozen):
     """Which tokens. `corpus` only says where to find them; the identity holds their hash."""
 
-    corpus: str = Field(min_length=1)
+    corpus: str = Field(min_length=1, pattern=r"^[^\x00]+$")
     tokenizer: Literal["bytes"]
     n_train_token: PositiveInt
     n_eval_token: PositiveInt
@@ -116,8 +116,8 @@ class Train(Frozen):
     """The optimisation: AdamW, clipping, linear warm-up, cosine decay."""
 
     batch_size: PositiveInt
-    n_step: PositiveInt
-    peak_lr: PositiveFloat
+    n_step: int = Field(ge=1, le=100_000_000)
+    peak_lr: float = Field(gt=0, le=1e30)  # beyond it torch's own arithmetic fails
     warmup_fraction: float = Field(ge=0, le=1)
     lr_floor: float = Field(ge=0)
     lr_floor_mode: Literal["fraction", "absolute"]
@@ -167,6 +167,10 @@ class Trial(Frozen):
             raise ValueError(f"model.n_embd = {m.n_embd} is not divisible by n_head = {m.n_head}")
         if m.pos == "rope" and m.head_dim % 2:
             raise ValueError(f"model.pos = 'rope' needs an even head_dim, not {m.head_dim}")
+        if m.qk_norm and m.qk_norm.position == "after_rope" and m.pos != "rope":
+            raise ValueError(
+                f'model.qk_norm.position = "after_rope" needs model.pos = "rope", not "{m.pos}"'
+            )
         if d.n_train_token <= m.block_size:
             raise ValueError(
                 f"data.n_train_token = {d.n_train_token} holds no window of "

@@ -73,7 +73,7 @@ def _read_jsonl(path: Path) -> Iterator[str]:
                 continue
             try:
                 yield _text_of(json.loads(line))
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 raise UserError(
                     f'{path}: line {number} is not a JSON object with a "text"'
                 ) from None

@@ -138,6 +138,9 @@ class _Pool:
         if event is None:
             self._bury(process)
         elif event["event"] in ("started", "progress"):
+            if event["event"] == "started":
+                process.busy_s = 0.0  # a trial does not pay for the start of its worker
+                process.timed = True
             self.on_event(event)
         else:
             trial_id, process.trial_id = process.trial_id, None
@@ -198,7 +201,7 @@ class _Pool:
         for process in self.processes:
             # A sleep counts as one tick, so that nobody runs out of time in it.
             process.busy_s += min(elapsed_s, 2 * TICK_S)
-            if self.timeout_s is not None and process.trial_id is not None:
+            if self.timeout_s is not None and process.trial_id is not None and process.timed:
                 process.kill_after(self.timeout_s)
 
 

@@ -31,6 +31,7 @@ class Process:
     def __init__(self, command: list[str], inbox: Inbox) -> None:
         self.trial_id: str | None = None
         self.busy_s = 0.0
+        self.timed = False
         self.verdict: tuple[Status, str] | None = None
         # A file and not a pipe: nobody has to read it for the worker to go on.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (`close` does)
@@ -52,7 +53,7 @@ class Process:
 
     def give(self, trial_id: str) -> None:
         """Hand over a trial. If the worker is dead, its last message in the inbox says so."""
-        self.trial_id, self.busy_s = trial_id, 0.0
+        self.trial_id, self.busy_s, self.timed = trial_id, 0.0, False
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(f"{trial_id}\n")

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Self, cast
 
@@ -83,13 +84,13 @@ def axis_values(path: str, raw: Any) -> tuple[Any, ...]:
     if twice:
         raise UserError(f"{shown(raw)} holds {', '.join(twice)} more than once")
     if path == "train.peak_lr":
-        _refuse_twins(values)
+        refuse_twins(values)
     return tuple(values)
 
 
-def _refuse_twins(lrs: list[float]) -> None:
-    """Two rates that the analysis would take for one are a slip of the pen."""
-    for low, high in pairwise(sorted(lrs)):
+def refuse_twins(lrs: Iterable[float]) -> None:
+    """Refuse two rates that the analysis would take for one: a slip of the pen."""
+    for low, high in pairwise(sorted(set(lrs))):
         if math.log10(high / low) <= SAME_LR:
             raise UserError(f"{low:g} and {high:g} are within {SAME_LR} in log10: one rate")
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from redline.config.edit import unflatten
 from redline.config.trial import Trial
 from redline.files import UserError
+from redline.study.axes import refuse_twins
 from redline.study.fields import field_value, label, read_fields
 from redline.study.problems import Problems, sentence
 from redline.study.spec import Study
@@ -34,7 +35,9 @@ def expand(
     base = study.pinned(device).fields
     changes = [*_grid(study), *_read(points, study.source)]
     # A dictionary keeps the first of equal trials, and the order.
-    return tuple(dict.fromkeys(_trial(base, change, study.source) for change in changes))
+    trials = tuple(dict.fromkeys(_trial(base, change, study.source) for change in changes))
+    refuse_twins(trial.train.peak_lr for trial in trials)
+    return trials
 
 
 def _grid(study: Study) -> list[dict[str, Any]]:

@@ -131,7 +131,7 @@ def read_protocol(name: str) -> Layer:
 def _read(path: Path) -> File:
     try:
         return File.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: this is not TOML: {error}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: this is not UTF-8 text") from None

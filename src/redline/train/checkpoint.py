@@ -61,7 +61,7 @@ def newest(
         except DamagedError as problem:
             print(f"passing over a damaged checkpoint: {problem}")
             continue
-        if state["owner"] == owner:
+        if state.get("owner") == owner:
             return tensors, state
         print("passing over a checkpoint of another trial, text or initial weights")
     return None
