@@ -327,19 +327,32 @@ def _stamp(store, name):
     return store.finished(name).stat().st_mtime_ns, len(reader.attempts(store, name))
 
 
-def test_a_worker_that_is_terminated_alone_has_its_trial_go_on_in_the_same_run(tmp_path):
+@pytest.mark.parametrize(("n_hit", "finished", "preempted"), [(1, 2, 0), (2, 1, 1)])
+def test_a_worker_that_is_terminated_alone_has_its_trial_go_on_once_in_the_same_run(
+    tmp_path, n_hit, finished, preempted
+):
     store, ids = make_store(tmp_path, seeds=range(2), n_step=600)
     hit = set()
 
-    def terminate_once(event):
-        if event["event"] == "progress" and not hit:
-            hit.add(event["trial_id"])
-            pid = reader.attempts(store, event["trial_id"])[-1]["pid"]
-            os.kill(pid, signal.SIGTERM)
+    def terminate(event):
+        if event.get("trial_id") == ids[0] and event["event"] == "progress":
+            pid = reader.attempts(store, ids[0])[-1]["pid"]
+            if len(hit) < n_hit and pid not in hit:
+                hit.add(pid)
+                os.kill(pid, signal.SIGTERM)
 
-    tally = local.run(store, ids, study="s" * 16, n_worker=2, on_event=terminate_once, command=FAKE)
-    assert (tally.finished, tally.preempted) == (2, 0)
-    assert sorted(len(reader.attempts(store, name)) for name in ids) == [1, 2]
+    tally = local.run(store, ids, study="s" * 16, n_worker=2, on_event=terminate, command=FAKE)
+    assert (tally.finished, tally.preempted) == (finished, preempted)
+    assert [len(reader.attempts(store, name)) for name in ids] == [2, 1]
+
+
+def test_a_worker_that_dies_before_it_begins_costs_its_trial_nothing(tmp_path):
+    store, ids = make_store(tmp_path / "store", seeds=range(2))
+    dies_once = f'mkdir "{tmp_path}/died" 2> /dev/null && exit 1; exec "$0" "$@"'
+    tally, _ = run(store, ids, n_worker=1, command=["sh", "-c", dies_once, *FAKE])
+    assert (tmp_path / "died").exists()
+    assert (tally.finished, tally.crashed) == (2, 0)
+    assert all(len(reader.attempts(store, name)) == 1 for name in ids)
 
 
 def test_a_worker_that_can_never_start_ends_as_a_crash_and_not_in_a_loop(tmp_path):
@@ -351,7 +364,7 @@ def test_a_worker_that_can_never_start_ends_as_a_crash_and_not_in_a_loop(tmp_pat
     assert reasons == {"the worker exited with code 1: no such library"}
 
 
-def test_a_late_worker_is_never_given_another_trial(tmp_path, monkeypatch):
+def test_a_late_worker_is_never_given_another_trial(tmp_path):
     """`finished` is on its way while the time runs out: the next trial must not pay for it."""
     store, ids = make_store(tmp_path, seeds=range(2))
     pool = local._Pool(store, local.deque(ids), list(FAKE), 1, lambda event: None, None, 60.0)

@@ -153,6 +153,60 @@ def test_an_attempt_whose_end_cannot_be_written_counts_as_preempted(tmp_path, mo
     assert reader.status(store, name) is Status.PREEMPTED
 
 
+@pytest.mark.parametrize("step", ["claim", "attempt"])
+def test_a_full_disk_before_an_attempt_is_a_crash_and_the_worker_goes_on(
+    tmp_path, monkeypatch, step
+):
+    """Each further trial of the sweep cost a new worker."""
+    store, ids = make_store(tmp_path, seeds=range(2))
+    worker = make_worker(store)
+    refused = {"claim": store.holder(ids[0]), "attempt": store.attempts(ids[0]) / "1.json"}[step]
+    real = files._replace
+
+    def full(path, content):
+        if path == refused:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, content)
+
+    monkeypatch.setattr(files, "_replace", full)
+    event = worker.work(ids[0])
+    assert event["event"] == "crashed"
+    assert event["reason"].startswith("disk full: ")
+    assert worker.work(ids[1])["event"] == "finished"
+    assert plan(store, ids).to_run() == [ids[0]]
+
+
+def test_a_log_that_cannot_be_opened_is_a_crash_by_that_name(tmp_path):
+    store, (name,) = make_store(tmp_path, seeds=[0])
+    (store.attempts(name) / "1.log").mkdir(parents=True)
+    event = make_worker(store).work(name)
+    assert event["event"] == "crashed"
+    assert event["reason"].startswith("IsADirectoryError: ")
+
+
+def test_every_attempt_keeps_the_provenance_it_ran_with(tmp_path, monkeypatch):
+    """A trial that was resumed on another machine was recorded as a work of the second alone."""
+    store, (name,) = make_store(tmp_path, seeds=[RAISES])
+    for host in ("one", "two"):
+        monkeypatch.setattr(module, "provenance", lambda executor, host=host: {"host": host})
+        make_worker(store).work(name)
+    hosts = [attempt["provenance"]["host"] for attempt in reader.attempts(store, name)]
+    assert hosts == ["one", "two"]
+    assert files.read_json(store.provenance(name)) == {"host": "two"}
+
+
+def test_torch_has_the_one_thread_that_the_provenance_names():
+    code = (
+        "import sys, torch, redline.execute.worker as worker\n"
+        "torch.set_num_threads(2)\n"
+        "worker.run_until_done = lambda _: print(torch.get_num_threads())\n"
+        "sys.argv[1:] = ['store', 'study', '30']\n"
+        "worker.main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert answer.stderr.strip() == b"1"  # stdout is for events
+
+
 def test_a_terminated_attempt_is_preempted_and_goes_on_later(tmp_path):
     store, (name,) = make_store(tmp_path, seeds=[0])
     assert make_worker(store, train=failing(PreemptedError())).work(name)["event"] == "preempted"

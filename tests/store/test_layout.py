@@ -129,3 +129,30 @@ def test_a_component_added_later_is_read_whole_and_not_closed_by_its_legacy(tmp_
     trials = [make_trial(qk_norm={"kind": "l2"}), make_trial()]
     names = [store.put_trial(trial, TOKENS) for trial in trials]
     assert [store.read_trial(name)[0] for name in names] == trials
+
+
+def drop_option(store, name, option):
+    content = json.loads(store.trial(name).read_text())
+    del content["trial"]["model"]["qk_norm"][option]
+    store.trial(name).write_text(json.dumps(content))
+
+
+def test_an_option_added_later_opens_no_component_that_is_absent(tmp_path, monkeypatch):
+    monkeypatch.setitem(identity.LEGACY, "model.qk_norm.eps", 1e-6)
+    store = Store(tmp_path).create()
+    trials = [make_trial(qk_norm={"kind": "l2"}), make_trial()]
+    names = [store.put_trial(trial, TOKENS) for trial in trials]
+    drop_option(store, names[0], "eps")
+    assert [store.read_trial(name)[0] for name in names] == trials
+
+
+def test_a_component_with_a_missing_option_is_the_same_trial_or_refused(tmp_path):
+    """Options have defaults: a filled one must not turn a trial into another without a word."""
+    store = Store(tmp_path).create()
+    trial = make_trial(qk_norm={"kind": "l2"})
+    name = store.put_trial(trial, TOKENS)
+    drop_option(store, name, "gain")
+    assert store.read_trial(name)[0] == trial
+    drop_option(store, name, "kind")
+    with pytest.raises(UserError, match=f"trial {name} was edited"):
+        store.read_trial(name)

@@ -57,20 +57,20 @@ class Worker:
     def work(self, trial_id: str) -> Event:
         """Train one trial if it is free and unfinished; the last event says how that went.
 
-        No failure of loading or training leaves as an exception: it is the attempt that crashed.
+        No failure to begin, to load or to train leaves as an exception: the trial has crashed.
         """
-        with claim(self.store, trial_id) as held:
-            if held is None:
-                return _event("skipped", trial_id, reason="another process holds it")
-            if self.store.finished(trial_id).exists():
-                return _event("skipped", trial_id, reason="it is finished")
+        with contextlib.ExitStack() as until_the_end:
             try:
+                held = until_the_end.enter_context(claim(self.store, trial_id))
+                if held is None:
+                    return _event("skipped", trial_id, reason="another process holds it")
+                if self.store.finished(trial_id).exists():
+                    return _event("skipped", trial_id, reason="it is finished")
                 attempt = attempts.begin(self.store, trial_id, self.study, provenance("local"))
-                attempt.log.touch()
+                until_the_end.enter_context(_printing_to(attempt.log))
             except OSError as error:
                 return _event(Status.CRASHED.value, trial_id, reason=_reason(error), log="")
-            with _printing_to(attempt.log):
-                return self._attempt(trial_id, attempt, held)
+            return self._attempt(trial_id, attempt, held)
 
     def _attempt(self, trial_id: str, attempt: Attempt, held: Claim) -> Event:
         recorder = Recorder(self.store, trial_id, claim=held, study=self.study)

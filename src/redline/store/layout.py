@@ -122,13 +122,14 @@ class Store:
 def _parse_trial(path: Path, content: Any) -> tuple[Trial, Tokens]:
     try:
         fields = flatten(content["trial"])
-        # A field added later has the value that older trials had; one that is a component there is
-        # already opened into its options.
+        # A field added later has the value that older trials had, unless the file says otherwise:
+        # by the field itself, by the options of a component, or by a component that is absent.
         fields |= {
             path: value
             for path, value in LEGACY.items()
-            if not any(f"{known}.".startswith(f"{path}.") for known in fields)
+            if not any(_is_within(known, path) or _is_within(path, known) for known in fields)
         }
+        # An option that is missing gets its default: the name tells whether it had that value.
         return Trial.model_validate(unflatten(fields)), Tokens.model_validate(content["tokens"])
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: this is not the file of a trial") from None
@@ -136,6 +137,10 @@ def _parse_trial(path: Path, content: Any) -> tuple[Trial, Tokens]:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise UserError(f"{path}: {field or 'the trial'}: {first['msg']}") from None
+
+
+def _is_within(path: str, section: str) -> bool:
+    return f"{path}.".startswith(f"{section}.")
 
 
 def _refuse_another_name(path: Path, name: str, trial: Trial, tokens: Tokens) -> None:

@@ -1,9 +1,8 @@
 """Finished trials as three flat tables, derived from the files and kept as Parquet.
 
-Each load reads only the files of trials that are new or changed since the last one, and then writes
-the three tables anew. Everything under
-`STORE/tables` may be deleted at any time and comes back the same. Non-finite numbers are native
-floats here; null means missing and nothing else.
+A load reads only the files of trials that are new or changed since the last one; if there are any,
+it writes all three tables anew. Everything under `STORE/tables` may be deleted at any time and
+comes back the same. Non-finite numbers are native floats here; null means missing and nothing else.
 """
 
 import io
