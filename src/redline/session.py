@@ -48,6 +48,7 @@ class Session:
         """Trial id -> trial, in the study's order; prepares the corpora, since ids hash them."""
         return {trial_id(trial, self.tokens[trial.data]): trial for trial in self.trials}
 
+    @cached_property
     def known_ids(self) -> list[str] | None:
         """Ids in the study's order without preparing anything, or None if they are not known.
 

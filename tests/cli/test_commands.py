@@ -63,6 +63,16 @@ def test_plan_says_everything_before_anything_is_prepared(tiny, capsys, tmp_path
     assert not (tmp_path / "redline-runs").exists()
 
 
+def test_plan_prints_the_whole_grid(tiny, capsys):
+    more = '[around_base]\npos = ["rope"]\nboth = { tied_head = false, z_loss = 1e-4 }\n'
+    tiny.write_text(tiny.read_text() + more + "[[extra_axes]]\nn_layer = [3]\n")
+    assert call(["plan", str(tiny)]) == 0
+    out = capsys.readouterr().out
+    assert "around the base, model.pos: model.pos = rope" in out
+    assert "around the base, both: model.tied_head = False, train.z_loss = 0.0001" in out
+    assert "and also model.n_layer: 3" in out
+
+
 def test_plan_states_the_core_matrix(capsys):
     assert call(["plan", "core", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -15,9 +15,9 @@ def doctor(
     golden: Annotated[Path | None, Parameter(help="Replay a recorded nanoGPT run (.npz).")] = None,
 ) -> int:
     """Print versions, or replay a golden recording and print the largest differences as JSON."""
-    import torch
+    from redline.train.device import use_one_thread
 
-    torch.set_num_threads(1)
+    use_one_thread()
     if golden is None:
         from redline.train.doctor import check
 

@@ -128,7 +128,7 @@ def _estimate(
 
 def _status(session: Session) -> dict[str, int] | None:
     """Counts by status, or None where the corpus has never been prepared: ids hash its tokens."""
-    ids = session.known_ids()
+    ids = session.known_ids
     if ids is None:
         return None
     counts = read_plan(session.store, ids).counts
@@ -140,8 +140,7 @@ def _print(found: dict[str, Any], console: Console) -> None:
         f"{found['study']} ({found['digest']}), "
         f"{show.plural(found['n_trial'], 'trial')}, store {found['store']}"
     )
-    for name, values in found["axes"].items():
-        console.print(f"  {name}: {', '.join(map(_value, values))}")
+    _print_grid(found, console)
     models = Table(
         "n_layer",
         "n_embd",
@@ -177,6 +176,19 @@ def _print(found: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
+def _print_grid(found: dict[str, Any], console: Console) -> None:
+    """The axes, the variations around their base, and the further blocks of axes."""
+    for name, values in found["axes"].items():
+        console.print(f"  {name}: {', '.join(map(_value, values))}")
+    for name, change in found["around_base"].items():
+        pairs = change.items() if isinstance(change, dict) else [(name, v) for v in change]
+        shown = ", ".join(f"{path} = {_value(value)}" for path, value in pairs)
+        console.print(f"  around the base, {name}: {shown}")
+    for block in found["extra_axes"]:
+        shown = "; ".join(f"{name}: {', '.join(map(_value, v))}" for name, v in block.items())
+        console.print(f"  and also {shown}")
+
+
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         return QKNorm.model_validate(value).label
@@ -203,7 +215,7 @@ def _status_sentence(found: dict[str, Any]) -> str:
 
 def _print_trials(session: Session, console: Console) -> None:
     """Every trial with its coordinates; its id too, once the corpus is prepared."""
-    ids = session.known_ids()
+    ids = session.known_ids
     statuses = read_plan(session.store, ids or []).statuses
     for trial_id, trial in zip(
         ids or ["-" * 16] * len(session.trials), session.trials, strict=True

@@ -26,13 +26,12 @@ from redline.analysis.comparable import (
 from redline.cli import show
 from redline.config.cost import cost
 from redline.config.trial import Trial
-from redline.execute.plan import Plan, describe
+from redline.execute.plan import RETRY, Plan, describe
 from redline.session import Session
 from redline.store.finished import read_finished
 from redline.store.reader import last_error
 from redline.store.schema import Column, Status
 
-FAILED = ("crashed", "timed_out")
 REFRESH_PER_S = 4
 COOL, HOT = (20, 90, 160), (250, 150, 40)  # low and high loss; readable with colour-blind eyes
 
@@ -49,10 +48,14 @@ class Progressed:
     non_finite: set[str] = field(default_factory=set[str])
     failed: set[str] = field(default_factory=set[str])
     running: dict[str, Event] = field(default_factory=dict[str, Event])
-    flops_before: dict[str, float] = field(default_factory=dict[str, float])
     flops_done: float = 0.0
     tokens_done: int = 0
     started_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def ended(self) -> set[str]:
+        """The trials that this run will not touch again."""
+        return self.losses.keys() | self.non_finite | self.failed
 
     def finish(self, trial_id: str, result: dict[str, Any]) -> None:
         if result["non_finite"] is not None:
@@ -97,11 +100,10 @@ class Progressed:
         if not self.flops_done:
             return None
         left = 0.0
-        for trial_id in ids:
-            if trial_id not in self.losses.keys() | self.non_finite | self.failed:
-                trial = self.trials[trial_id]
-                step = self.running.get(trial_id, {"step": 0})["step"]
-                left += cost(trial).flops * (1 - step / trial.train.n_step)
+        for trial_id in set(ids) - self.ended:
+            trial = self.trials[trial_id]
+            step = self.running.get(trial_id, {"step": 0})["step"]
+            left += cost(trial).flops * (1 - step / trial.train.n_step)
         return left * (time.monotonic() - self.started_at) / self.flops_done
 
 
@@ -122,7 +124,7 @@ def follow(
 
         def on_event(event: Event) -> None:
             state.hear(event)
-            if event["event"] in (*FAILED, "note", "preempted"):
+            if event["event"] in {*RETRY, "note", "preempted"}:
                 _say_failure(event, session, console)
 
         yield on_event
@@ -140,7 +142,7 @@ def _say(
             if result["non_finite"] is None
             else f"non-finite {result['non_finite']} at step {result['non_finite_step']}"
         )
-        done = sum(i in state.losses or i in state.non_finite or i in state.failed for i in ids)
+        done = len(set(ids) & state.ended)
         console.print(f"[{done}/{len(ids)}] {describe(trial)}: {loss}; {_speed(state, ids)}")
     elif event["event"] not in ("progress", "started"):
         _say_failure(event, session, console)
@@ -153,7 +155,7 @@ def _say_failure(event: Event, session: Session, console: Console) -> None:
         return
     trial = session.by_id[event["trial_id"]]
     console.print(f"{event['event']}: {describe(trial)}: {event.get('reason', '')}")
-    if event["event"] in FAILED:
+    if event["event"] in RETRY:
         console.print(last_error(session.store, event["trial_id"], n_line=6))
         console.print(f"log: {event.get('log', '')}")
 
@@ -185,8 +187,7 @@ class Board:
     def draw(self) -> RenderableType:
         """The picture of this moment."""
         state = self.state
-        ended = state.losses.keys() | state.non_finite | state.failed
-        self.bar.update(self.task, completed=sum(trial_id in ended for trial_id in self.ids))
+        self.bar.update(self.task, completed=len(set(self.ids) & state.ended))
         legend = "number: mean final loss so far   ✗ non-finite   ! failed   ▸ running   · waiting"
         return Group(self._map(), Text(legend, "dim"), self.bar, Text(_speed(state, self.ids)))
 

@@ -13,6 +13,7 @@ from redline.analysis.summary import LOSS_SD, MEAN_LOSS, N_D0, N_EXPECTED, N_FIN
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
 
+CELL_ORDER = (CONTROL, N_LAYER, PEAK_LR, Column.ARM)
 PLAIN_WIDTH = 120
 """Columns where the output is no terminal: a log keeps whole rows."""
 
@@ -23,16 +24,13 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """A console as wide as the terminal, or as a table needs in a file."""
     # Titles, paths and logs are other people's text: no bracket of theirs is markup.
-    found = _Console(stderr=stderr, highlight=False, markup=False)
+    found = _Console(highlight=False, markup=False)
     if not found.is_terminal:
         found.width = PLAIN_WIDTH
     return found
-
-
-CELL_ORDER = (CONTROL, N_LAYER, PEAK_LR, Column.ARM)
 
 
 def plural(n: int, noun: str) -> str:

@@ -1,6 +1,5 @@
 """`redline status`: one screen about a store."""
 
-import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ from redline.analysis.completeness import Completeness, completeness
 from redline.cli import show
 from redline.cli.run import Store
 from redline.config.cost import cost
-from redline.execute.plan import Plan, describe
+from redline.execute.plan import RETRY, Plan, describe
 from redline.execute.plan import plan as read_plan
 from redline.files import to_json
 from redline.session import Session, open_session
@@ -18,7 +17,7 @@ from redline.store import reader
 from redline.store.schema import Status
 
 MAX_NAMED = 12
-FAILED = (Status.CRASHED, Status.TIMED_OUT, Status.DAMAGED)
+FAILED = RETRY | {Status.DAMAGED}
 
 
 def status(
@@ -30,7 +29,7 @@ def status(
 ) -> int:
     """One screen: done, running, failed with the reason, and the time left."""
     session = open_session(study, store)
-    ids = session.known_ids()
+    ids = session.known_ids
     trials = dict(zip(ids or (), session.trials, strict=False))
     plan = read_plan(session.store, list(trials))
     if verify:
@@ -92,19 +91,11 @@ def _with(plan: Plan, statuses: Iterable[Status]) -> list[str]:
 
 
 def _running(session: Session, trial_id: str, trials: dict[str, Any]) -> dict[str, Any]:
-    step = 0
-    path = session.store.series(trial_id)
-    if path.exists():
-        # The last whole line says where it stands; the file may be large, its end is enough.
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4096))
-            whole = [line for line in file.read().split(b"\n")[1:-1] if line]
-        step = json.loads(whole[-1])["step"] if whole else 0
     trial = trials[trial_id]
     return {
         "trial_id": trial_id,
         "trial": describe(trial),
-        "step": step,
+        "step": reader.last_step(session.store, trial_id),
         "n_step": trial.train.n_step,
     }
 

@@ -18,6 +18,9 @@ from pydantic import (
     model_validator,
 )
 
+TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")
+"""Files that `data.corpus` can name."""
+
 VOCAB_SIZE = {"bytes": 256}
 """Tokenizer -> number of ids. Byte 0xFF occurs in no UTF-8 text: it separates documents."""
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from redline.config.trial import TEXT_SUFFIXES
 from redline.data import stories
 from redline.files import UserError, sha256_file
 
 STORY_SEED = 0
-TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")
 TEXT_SEPARATOR = "<|endoftext|>"
 
 

@@ -1,11 +1,15 @@
 """What the files say about a trial: its status, its attempts, its last words, its damage."""
 
+import json
+
 from redline.store import claims, finished
 from redline.store.attempts import attempts, last_log
 from redline.store.layout import Store
-from redline.store.schema import Status
+from redline.store.schema import Column, Status
 
-__all__ = ["attempts", "last_error", "status", "verify"]
+__all__ = ["attempts", "last_error", "last_log", "last_step", "status", "verify"]
+
+TAIL_BYTES = 4096
 
 
 def status(store: Store, trial_id: str) -> Status:
@@ -32,6 +36,18 @@ def last_error(store: Store, trial_id: str, n_line: int = 12) -> str:
     if log is None or not log.exists():
         return ""
     return "\n".join(log.read_text("utf-8", errors="replace").splitlines()[-n_line:])
+
+
+def last_step(store: Store, trial_id: str) -> int:
+    """The last step whose row is on the disk; 0 before there is one."""
+    path = store.series(trial_id)
+    if not path.exists():
+        return 0
+    # The file may be large and its last line cut: the whole lines of its end are enough.
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        whole = [line for line in file.read().split(b"\n")[1:-1] if line]
+    return json.loads(whole[-1])[Column.STEP] if whole else 0
 
 
 def verify(store: Store, trial_id: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from redline.config.analysis import Analysis
-from redline.config.trial import Trial
+from redline.config.trial import TEXT_SUFFIXES, Trial
 from redline.files import UserError
 from redline.study.axes import Axes, axis_values
 from redline.study.fields import (
@@ -26,7 +26,6 @@ from redline.study.problems import Problems, known, nearest, sentence, shown
 Variations = dict[str, tuple[dict[str, Any], ...]]
 """A field's path or a group's name -> the changes of the base that it stands for."""
 
-CORPUS_SUFFIXES = (".txt", ".jsonl", ".parquet")
 _PACKAGE = Path(str(resources.files("redline.study")))
 
 
@@ -177,7 +176,7 @@ def _setting(path: str, raw: Any, folder: Path) -> Any:
     if isinstance(raw, list):
         raise UserError(f"{shown(raw)} must be one value; several belong in [axes]")
     value = field_value(path, raw)
-    if path == "data.corpus" and (set(value) & {"/", "\\"} or value.endswith(CORPUS_SUFFIXES)):
+    if path == "data.corpus" and (set(value) & {"/", "\\"} or value.endswith(TEXT_SUFFIXES)):
         return str((folder / Path(value).expanduser()).resolve())
     return value
 

@@ -7,6 +7,7 @@ standard input trains as many steps as the trial has, and prints the seconds tha
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from redline.config.edit import with_fields
 from redline.config.trial import Model, Trial
 from redline.data.batches import Batches
 from redline.data.tokens import Corpus, prepare
+from redline.train.device import use_one_thread
 from redline.train.loop import Run, probe_steps
 from redline.train.schedule import lr
 
@@ -40,7 +42,7 @@ def trial_seconds(trial: Trial) -> float:
 
 def step_seconds(trial: Trial) -> float:
     """Seconds of one training step; a large batch is measured in part and scaled."""
-    torch.set_num_threads(1)
+    use_one_thread()
     rows = max(1, min(trial.train.batch_size, MAX_MEASURED_TOKENS // trial.model.block_size))
     few = {"train.batch_size": rows, "train.n_step": 10, "train.warmup_fraction": 0.1}
     run = Run(with_fields(trial, few), random_corpus(trial))
@@ -52,7 +54,7 @@ def step_seconds(trial: Trial) -> float:
 
 def measuring_share(trial: Trial) -> float:
     """Share of a trial's time that its probes and evaluations take, on one thread."""
-    torch.set_num_threads(1)
+    use_one_thread()
     run = Run(trial, random_corpus(trial))
     n_step, recorder = trial.train.n_step, Silent()
     run.update(1)
@@ -98,7 +100,7 @@ def plain_loop(trial: Trial, corpus: Corpus) -> Iterator[float]:
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
     optimiser = torch.optim.AdamW(groups, lr=t.peak_lr, betas=(t.beta1, t.beta2), eps=t.adam_eps)
-    for step in range(1, 1_000_000_000):
+    for step in count(1):
         for group in optimiser.param_groups:
             group["lr"] = lr(t, min(step, t.n_step))
         rows_BT = torch.from_numpy(batches(step))
@@ -139,10 +141,8 @@ class PlainBlock(nn.Module):
     def __init__(self, m: Model):
         super().__init__()
         self.n_head = m.n_head
-        self.ln_1, self.ln_2 = (
-            nn.LayerNorm(m.n_embd, bias=m.bias),
-            nn.LayerNorm(m.n_embd, bias=m.bias),
-        )
+        self.ln_1 = nn.LayerNorm(m.n_embd, bias=m.bias)
+        self.ln_2 = nn.LayerNorm(m.n_embd, bias=m.bias)
         self.c_attn = nn.Linear(m.n_embd, 3 * m.n_embd, bias=m.bias)
         self.c_proj = nn.Linear(m.n_embd, m.n_embd, bias=m.bias)
         self.c_fc = nn.Linear(m.n_embd, 4 * m.n_embd, bias=m.bias)
@@ -161,7 +161,7 @@ class PlainBlock(nn.Module):
 
 def main() -> None:
     """Serve the plain loop of one trial, a line for a line."""
-    torch.set_num_threads(1)
+    use_one_thread()
     trial = Trial.model_validate_json(Path(sys.argv[1]).read_text("utf-8"))
     loop = plain_loop(trial, prepare(trial.data))
     next(loop)  # warm from here on
