@@ -18,7 +18,8 @@ from redline.study.spec import Study, load, slug
 from redline.train.device import resolve
 
 if TYPE_CHECKING:
-    import polars as pl
+    from redline.analysis.findings import Findings
+    from redline.store.tables import Tables
 
 RUNS = Path("redline-runs")
 
@@ -74,29 +75,25 @@ class Session:
         self.store.put_study(self.study.digest, self.study.to_toml())
         return plan(self.store, list(self.by_id))
 
-    def summary(self) -> "Summary":
-        """The measured cells of what has finished so far, and where the arms part."""
-        from redline.analysis.headline import headlines
-        from redline.analysis.outcome import outcomes
-        from redline.analysis.parting import where_the_arms_part
-        from redline.analysis.summary import cells, paired_deltas
+    @cached_property
+    def tables(self) -> "Tables":
+        """The tables of what has finished when they are first asked for."""
         from redline.store.tables import load as load_tables
 
-        tables = load_tables(self.store, list(self.by_id))
-        judged = outcomes(tables.trials, tables.series, tables.probes, self.study.analysis)
-        probed = headlines(tables.trials, tables.probes)
-        table = cells(judged, probed, list(self.by_id.items()), self.study.analysis)
-        verdict = where_the_arms_part(table, paired_deltas(judged), self.study.analysis)
-        return Summary(table, verdict, tables.damaged)
+        return load_tables(self.store, list(self.by_id))
 
+    def findings(self) -> "Findings":
+        """What the trials that have finished so far say."""
+        from redline.analysis.comparable import planned
+        from redline.analysis.findings import Design, Measured, find
 
-@dataclass(frozen=True)
-class Summary:
-    """What a run ends with: a row a cell, the verdict in words, and files that are damaged."""
-
-    cells: "pl.DataFrame"
-    verdict: str
-    damaged: dict[str, tuple[str, ...]]
+        tables = self.tables
+        axis = self.study.axes.get("train.peak_lr")
+        return find(
+            Measured(tables.trials, tables.series, tables.probes),
+            Design(planned(list(self.by_id.items())), axis),
+            self.study.analysis,
+        )
 
 
 def open_session(reference: str, store: Path | None = None) -> Session:

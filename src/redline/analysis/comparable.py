@@ -13,11 +13,13 @@ from redline.config.edit import field_paths, value_at
 from redline.config.identity import LOCATORS
 from redline.config.trial import Trial
 from redline.files import UserError
-from redline.store.schema import Column
+from redline.store.schema import GROUP_PREFIX, Column
 
 N_LAYER, PEAK_LR, SEED = "n_layer", "peak_lr", "seed"
 CONTROL = "control"
 N_COPY = "n_copy"
+PLAIN = "off"
+"""The arm without the intervention, with which every other arm is compared."""
 
 DEPTH_KEY = (CONTROL, N_LAYER)
 ARM_KEY = (CONTROL, N_LAYER, Column.ARM)
@@ -40,12 +42,9 @@ MEASURED = (
     Column.NON_FINITE_STEP,
     Column.BIGRAM_LOSS,
 )
+KEYS = (Column.TRIAL_ID, Column.ARM, N_LAYER, PEAK_LR, SEED)
 NEVER_NULL = (
-    Column.TRIAL_ID,
-    Column.ARM,
-    N_LAYER,
-    PEAK_LR,
-    SEED,
+    *KEYS,
     *HASHES,
     "device",
     "precision",
@@ -62,7 +61,8 @@ def comparable(trials: pl.DataFrame) -> pl.DataFrame:
     """The trials with `control`, the name of their setting, and `n_copy`, the rows they stand for.
 
     `control` holds the fields in which the settings of this table differ; it is empty when there is
-    one setting. Exact copies of a row collapse.
+    one setting. Exact copies of a row collapse. Rows with an `origin` come from another tool: they
+    need their keys and a final loss, and an initial loss only where they are non-finite.
 
     Raises:
         UserError: a column or a key is missing, a loss to compare with is not finite, or two rows
@@ -71,26 +71,38 @@ def comparable(trials: pl.DataFrame) -> pl.DataFrame:
     needed = dict.fromkeys((*NEVER_NULL, *SETTING, *MEASURED))
     if absent := [name for name in needed if name not in trials.columns]:
         raise UserError(f"the table of trials lacks the column {', '.join(absent)}")
-    for name in NEVER_NULL:
+    for name in KEYS if Column.ORIGIN in trials.columns else NEVER_NULL:
         refuse(trials.filter(pl.col(name).is_null()), f"{name} is missing")
+    uncounted = pl.col(Column.NON_FINITE).is_not_null() & pl.col(Column.INIT_LOSS).is_null()
+    refuse(
+        trials.filter(uncounted),
+        "non-finite and without init_loss, the loss that a non-finite trial counts at,",
+    )
     refuse(trials.filter(~pl.col(Column.BIGRAM_LOSS).is_finite()), "bigram_loss is not finite")
     # A model that is non-finite before its first step is an observation, and has no initial loss.
     begun = trials.filter(pl.col(Column.NON_FINITE_STEP).fill_null(-1) != 0)
     refuse(begun.filter(~pl.col(Column.INIT_LOSS).is_finite()), "init_loss is not finite")
-    return _once(trials.with_columns(setting_name(trials, (*SETTING, *HASHES)).alias(CONTROL)))
+    name = setting_name(trials, setting_fields(trials, hashes=True))
+    return _once(trials.with_columns(name.alias(CONTROL)))
+
+
+def setting_fields(frame: pl.DataFrame, *, hashes: bool) -> list[str]:
+    """The columns that make a setting; those by which another tool's rows are grouped among them.
+
+    A trial that has not run yet has no `hashes`.
+    """
+    groups = [name for name in frame.columns if name.startswith(GROUP_PREFIX)]
+    return [*SETTING, *(HASHES if hashes else ()), *groups]
 
 
 def setting_name(frame: pl.DataFrame, fields: Sequence[str]) -> pl.Expr:
     """`field=value` for the fields that differ within the frame: equal text, equal setting."""
-    parts = [
-        pl.format(
-            f"{name}={{}}", pl.col(name).cast(pl.String).str.slice(0, 12).fill_null("unknown")
-        )
-        if name in HASHES
-        else pl.format(f"{name}={{}}", pl.col(name).cast(pl.String).fill_null("unknown"))
-        for name in fields
-        if frame[name].n_unique() > 1
-    ]
+    parts: list[pl.Expr] = []
+    for name in fields:
+        if frame[name].n_unique() > 1:
+            text = pl.col(name).cast(pl.String).fill_null("unknown")
+            shown = text.str.slice(0, 12) if name in HASHES else text
+            parts.append(pl.format(f"{name.removeprefix(GROUP_PREFIX)}={{}}", shown))
     return pl.concat_str(parts, separator=", ") if parts else pl.lit("")
 
 

@@ -16,14 +16,16 @@ RUNNING_MAX_LOGIT = "running_max_logit"
 FINAL_ENTROPY, MIN_ENTROPY = "final_entropy", "min_entropy"
 FINAL_ENTROPY_NORMALISED = "final_entropy_normalised"
 MIN_ENTROPY_NORMALISED = "min_entropy_normalised"
+MAX_OUTLIER_RATIO, MAX_KURTOSIS = "max_outlier_ratio", "max_kurtosis"
 
 
 def headlines(trials: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
-    """One row a trial: max logits of layer 0 at three steps, their maximum over all, and entropies.
+    """One row a trial: max logits of layer 0 at three steps, their maximum over all, and the rest.
 
-    Entropies are of the layer with the lowest mean, at the last update and over all probed steps.
+    Entropies are of the layer with the lowest mean, at the last update and over all probed steps;
+    outliers and kurtosis are the highest over layers and probed steps.
     """
-    moments = trials.select(Column.TRIAL_ID, "n_step", warmup_steps(trials))
+    moments = trials.select(Column.TRIAL_ID, "n_step", warmup_steps())
     measured = probes.join(moments, on=Column.TRIAL_ID).group_by(Column.TRIAL_ID)
     return moments.select(Column.TRIAL_ID).join(
         measured.agg(
@@ -36,6 +38,8 @@ def headlines(trials: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
             pl.col(Column.ENTROPY).min().alias(MIN_ENTROPY),
             _at_last_update(Column.ENTROPY_NORMALISED).alias(FINAL_ENTROPY_NORMALISED),
             pl.col(Column.ENTROPY_NORMALISED).min().alias(MIN_ENTROPY_NORMALISED),
+            pl.col(Column.OUTLIER_RATIO).nan_max().alias(MAX_OUTLIER_RATIO),
+            pl.col(Column.KURTOSIS_MAX).nan_max().alias(MAX_KURTOSIS),
         ),
         on=Column.TRIAL_ID,
         how="left",

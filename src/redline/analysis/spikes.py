@@ -53,15 +53,15 @@ def _where_non_finite(frame: pl.DataFrame, name: str, reason: str) -> pl.DataFra
     )
 
 
-def warmup_steps(trials: pl.DataFrame) -> pl.Series:
+def warmup_steps() -> pl.Expr:
     """Updates until the peak LR, as `Train.warmup_step` counts them (half to even)."""
-    product = (trials["warmup_fraction"] * trials["n_step"]).to_numpy()
-    return pl.Series(WARMUP_STEP, np.maximum(1, np.rint(product)).astype(np.int64))
+    steps = (pl.col("warmup_fraction") * pl.col("n_step")).round(mode="half_to_even")
+    return steps.clip(lower_bound=1).cast(pl.Int64).alias(WARMUP_STEP)
 
 
 def spikes(trials: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     """Per trial with a series: spike score, first spike, and whether the loss rebounded."""
-    warmup = trials.select(Column.TRIAL_ID, warmup_steps(trials))
+    warmup = trials.select(Column.TRIAL_ID, warmup_steps())
     after = (
         series.join(warmup, on=Column.TRIAL_ID)
         .filter(pl.col(Column.STEP) > pl.col(WARMUP_STEP))

@@ -99,14 +99,15 @@ def finish(session: Session, ids: list[str], console: Console) -> int:
     plan = read_plan(session.store, list(session.by_id))
     n_damaged = plan.counts[Status.DAMAGED]
     if len(plan.missing) < len(plan.statuses):
-        summary = session.summary()
-        console.print(show.cell_table(summary.cells, session.study.analysis))
-        console.print(summary.verdict)
-        for trial_id, files in summary.damaged.items():
+        found = session.findings()
+        console.print(show.cell_table(found.cells, session.study.analysis))
+        for verdict in found.verdicts:
+            console.print(str(verdict))
+        for trial_id, files in session.tables.damaged.items():
             where = session.store.trial_dir(trial_id)
             about = f"{describe(session.by_id[trial_id])}: {', '.join(files)} in {where}"
             console.print(f"damaged, and in no number above: {about}; remove it to train again")
-        n_damaged += len(summary.damaged)
+        n_damaged += len(session.tables.damaged)
     left = {status.value: n for status, n in plan.counts.items() if n and status != "finished"}
     if left:
         counts = ", ".join(f"{n} {name}" for name, n in left.items())

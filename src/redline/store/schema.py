@@ -39,6 +39,9 @@ class Column:
     EVAL_SHA256 = "eval_sha256"
     BIGRAM_LOSS = "bigram_loss"  # of the corpus, on the evaluation tokens
 
+    # rows of another tool only
+    ORIGIN = "origin"  # name of the file they came from
+
     # series: one row a step
     LR = "lr"
     LOSS = "loss"
@@ -61,6 +64,9 @@ class Column:
     MASSIVE = "massive"  # Sun et al. 2402.17762: abs > 100 and > 1000 x median
     LOG_Z_SQ = "log_z_sq"  # mean squared log-partition of the output logits
 
+
+GROUP_PREFIX = "group."
+"""Columns of another tool's rows that separate what must not be pooled begin with this."""
 
 RESULT_COLUMNS = (
     Column.INIT_LOSS,

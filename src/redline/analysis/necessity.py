@@ -1,0 +1,216 @@
+"""The necessity boundary: below which peak LR QK-norm can be dropped, above which it is needed.
+
+Paired delta = loss of the plain arm - loss of the arm, over the seeds that finished in both, each
+loss being min(final, initial). Positive: the arm helps. The fixed-sequence tests of protocol
+section 8 climb from both ends of the range in which the arm is stable in most seeds; they need no
+further correction. Two seeds or fewer decide nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from math import log10
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.optimize import isotonic_regression
+
+from redline.analysis.comparable import (
+    ARM_KEY,
+    CELL_KEY,
+    DEPTH_KEY,
+    PEAK_LR,
+    PLAIN,
+    SEED,
+    refuse,
+)
+from redline.analysis.intervals import MIN_SEEDS, mean_interval, supported_margin
+from redline.analysis.outcome import CAPPED_LOSS, UNSTABLE
+from redline.config.analysis import Analysis
+from redline.store.schema import Column
+
+DELTA = "delta"
+MEAN_DELTA, DELTA_SD, MIN_DELTA, N_PAIR = "mean_delta", "delta_sd", "min_delta", "n_pair"
+LOWER, UPPER = "lower", "upper"  # 95 % t interval of the mean delta
+MARGIN = "supported_margin"  # the smallest margin that the data support
+N_PLAIN_ALONE, N_ARM_ALONE = "n_plain_alone_unstable", "n_arm_alone_unstable"  # discordant pairs
+IN_RANGE = "in_range"
+STATE, WHY = "state", "why"
+
+DROPPABLE_TO, NEEDED_FROM = "droppable_to", "needed_from"  # X and Y
+BAND_LOWER = "band_lower"  # X': the climb from below with m_nec; the band of LR_nec is (X', Y)
+CROSSING = "crossing"  # isotonic delta crossed with m_nec, and how it is censored
+CENSORED = "censored"
+RANGE_TOP = "range_top"
+N_SEED = "n_seed"
+
+NEEDED, DROPPABLE, SMALL, HURTS = "needed", "droppable", "small benefit", "hurts"
+UNDECIDED, BOTH_FAIL = "undecided", "beyond the range"
+
+Row = dict[str, Any]
+
+
+def paired_deltas(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """One row a (control, n_layer, arm, peak_lr, seed) that finished in the plain arm and in `arm`.
+
+    `delta` is null where a trial was non-finite before its first step: it has no loss.
+
+    Raises:
+        UserError: two trials of one pair read other batches or were evaluated on other tokens.
+    """
+    keys = [*DEPTH_KEY, PEAK_LR, SEED]
+    read = [name for name in (Column.BATCH_SHA256, Column.EVAL_SHA256) if name in outcomes.columns]
+    sides = outcomes.select(*keys, Column.TRIAL_ID, Column.ARM, CAPPED_LOSS, UNSTABLE, *read)
+    plain = sides.filter(pl.col(Column.ARM) == PLAIN).drop(Column.ARM)
+    other = sides.filter(pl.col(Column.ARM) != PLAIN)
+    pairs = other.join(plain, on=keys, suffix=f"_{PLAIN}")
+    for name in read:
+        refuse(pairs.filter(pl.col(name) != pl.col(f"{name}_{PLAIN}")), f"a pair differs in {name}")
+    return pairs.select(
+        *CELL_KEY,
+        SEED,
+        (pl.col(f"{CAPPED_LOSS}_{PLAIN}") - pl.col(CAPPED_LOSS)).alias(DELTA),
+        (pl.col(f"{UNSTABLE}_{PLAIN}") & ~pl.col(UNSTABLE)).alias(N_PLAIN_ALONE),
+        (pl.col(UNSTABLE) & ~pl.col(f"{UNSTABLE}_{PLAIN}")).alias(N_ARM_ALONE),
+    ).sort(CELL_KEY)
+
+
+def deltas(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+    """One row a (control, n_layer, arm, peak_lr): mean delta, its interval, and what it decides.
+
+    `state` is needed, droppable, small benefit, hurts, undecided, or beyond the range; `why` says
+    what an undecided state lacks.
+    """
+    tops = range_tops(outcomes)
+    rows: list[Row] = []
+    for key, pairs in paired_deltas(outcomes).group_by(CELL_KEY, maintain_order=True):
+        cell = dict(zip(CELL_KEY, key, strict=True))
+        found = mean_interval(pairs[DELTA].drop_nulls().to_list())
+        top = tops.get(key[:-1])
+        row = cell | {
+            N_PAIR: found.n,
+            MEAN_DELTA: found.mean,
+            DELTA_SD: found.sd,
+            MIN_DELTA: pairs[DELTA].min(),
+            LOWER: found.lower,
+            UPPER: found.upper,
+            MARGIN: supported_margin(found),
+            N_PLAIN_ALONE: pairs[N_PLAIN_ALONE].sum(),
+            N_ARM_ALONE: pairs[N_ARM_ALONE].sum(),
+            IN_RANGE: top is not None and cell[PEAK_LR] <= top,
+        }
+        rows.append(row | _state(row, analysis))
+    return pl.DataFrame(rows, schema=DELTA_SCHEMA)
+
+
+def boundaries(deltas: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+    """One row a (control, n_layer, arm) that is compared: X, Y, the band, the crossing."""
+    rows: list[Row] = []
+    for key, cells in deltas.group_by(ARM_KEY, maintain_order=True):
+        inside = list(cells.filter(IN_RANGE).sort(PEAK_LR).iter_rows(named=True))
+        crossing, censored = _crossing(inside, analysis.m_nec)
+        row = dict(zip(ARM_KEY, key, strict=True)) | {
+            DROPPABLE_TO: _last(inside, lambda row: _below(row, analysis.m_eq)),
+            NEEDED_FROM: _last(inside[::-1], lambda row: _above(row, analysis.m_nec)),
+            BAND_LOWER: _last(inside, lambda row: _below(row, analysis.m_nec)),
+            CROSSING: crossing,
+            CENSORED: censored,
+            RANGE_TOP: inside[-1][PEAK_LR] if inside else None,
+            N_SEED: min((row[N_PAIR] for row in inside), default=0),
+        }
+        rows.append(row)
+    return pl.DataFrame(rows, schema=BOUNDARY_SCHEMA)
+
+
+def range_tops(outcomes: pl.DataFrame) -> dict[tuple[object, ...], float]:
+    """Arm -> the highest peak LR at which it is stable in most seeds; beyond it both arms fail."""
+    most = (
+        outcomes.group_by(CELL_KEY)
+        .agg((2 * pl.col(UNSTABLE).sum() < pl.len()).alias(IN_RANGE))
+        .filter(IN_RANGE)
+        .group_by(ARM_KEY)
+        .agg(pl.col(PEAK_LR).max())
+    )
+    return {tuple(key): top for *key, top in most.select(*ARM_KEY, PEAK_LR).iter_rows()}
+
+
+def _state(row: Row, analysis: Analysis) -> Row:
+    m_nec, m_eq = analysis.m_nec, analysis.m_eq
+    if not row[IN_RANGE]:
+        return {STATE: BOTH_FAIL, WHY: "the arm itself is not stable in most seeds from here on"}
+    if row[N_PAIR] < MIN_SEEDS:
+        return {STATE: UNDECIDED, WHY: _too_few(row[N_PAIR])}
+    lower, upper = row[LOWER], row[UPPER]
+    if lower is None:
+        return {STATE: UNDECIDED, WHY: "the seeds do not differ at all: no spread, no test"}
+    if _above(row, m_nec):
+        return {STATE: NEEDED, WHY: ""}
+    if upper < -m_eq:
+        return {STATE: HURTS, WHY: ""}
+    if _below(row, m_eq):
+        return {STATE: DROPPABLE, WHY: ""}
+    if lower > m_eq and upper < m_nec:
+        return {STATE: SMALL, WHY: ""}
+    margins = [f"{m:g}" for m in (-m_eq, m_eq, m_nec) if lower <= m <= upper]
+    spans = " and ".join(margins)
+    return {STATE: UNDECIDED, WHY: f"the interval {lower:+.3f} to {upper:+.3f} holds {spans}"}
+
+
+def _too_few(n: int) -> str:
+    words = {0: "no pair of seeds has finished", 1: "one pair of seeds has no spread"}
+    return words.get(n, "two pairs of seeds decide nothing")
+
+
+def _decidable(row: Row) -> bool:
+    return row[N_PAIR] >= MIN_SEEDS and row[LOWER] is not None
+
+
+def _above(row: Row, margin: float) -> bool:
+    # The one-sided test at .025 rejects delta <= margin when the lower 95 % limit lies above it.
+    return _decidable(row) and row[LOWER] > margin
+
+
+def _below(row: Row, margin: float) -> bool:
+    return _decidable(row) and row[UPPER] < margin
+
+
+def _last(rows: Iterable[Row], rejects: Callable[[Row], bool]) -> float | None:
+    climbed = [row[PEAK_LR] for row in takewhile(rejects, rows)]
+    return climbed[-1] if climbed else None
+
+
+def _crossing(rows: Sequence[Row], margin: float) -> tuple[float | None, str]:
+    """Where the isotonic mean delta crosses the margin, interpolated in log10 LR.
+
+    `<` crossed from the start, `>=` never crossed: then the value is the end of the range.
+    """
+    known = [row for row in rows if row[MEAN_DELTA] is not None]
+    if not known:
+        return None, ""
+    rates = [log10(row[PEAK_LR]) for row in known]
+    rising = isotonic_regression(
+        [row[MEAN_DELTA] for row in known], weights=[row[N_PAIR] for row in known]
+    ).x
+    if rising[0] > margin:
+        return known[0][PEAK_LR], "<"
+    if rising[-1] <= margin:
+        return known[-1][PEAK_LR], ">="
+    after = int(np.argmax(rising > margin))
+    ends = slice(after - 1, after + 1)
+    return float(10 ** np.interp(margin, rising[ends], rates[ends])), ""
+
+
+_KEYS = {**dict.fromkeys(ARM_KEY, pl.String()), "n_layer": pl.Int64()}
+_NUMBERS = (MEAN_DELTA, DELTA_SD, MIN_DELTA, LOWER, UPPER, MARGIN)
+DELTA_SCHEMA = (
+    _KEYS
+    | {PEAK_LR: pl.Float64(), N_PAIR: pl.Int64()}
+    | dict.fromkeys(_NUMBERS, pl.Float64())
+    | {N_PLAIN_ALONE: pl.Int64(), N_ARM_ALONE: pl.Int64(), IN_RANGE: pl.Boolean()}
+    | {STATE: pl.String(), WHY: pl.String()}
+)
+BOUNDARY_SCHEMA = (
+    _KEYS
+    | dict.fromkeys((DROPPABLE_TO, NEEDED_FROM, BAND_LOWER, CROSSING), pl.Float64())
+    | {CENSORED: pl.String(), RANGE_TOP: pl.Float64(), N_SEED: pl.Int64()}
+)
