@@ -7,6 +7,7 @@ READY := .venv/ready
 
 pilot: $(READY)  ## the built-in study, from nothing to a verdict
 	$(BIN)/redline run pilot
+	$(BIN)/redline report pilot
 
 test: $(READY)  ## the whole suite but what is marked slow
 	$(BIN)/python -m pytest -n auto -q

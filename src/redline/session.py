@@ -8,17 +8,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tomli_w
+
 from redline.config.identity import Tokens, digest, scientific_fields, trial_id
 from redline.config.trial import Data, Trial
 from redline.execute.plan import Plan, plan
 from redline.files import UserError
 from redline.store.layout import Store
+from redline.store.schema import Column
 from redline.study.expand import expand
-from redline.study.spec import Study, load, slug
+from redline.study.layers import shipped
+from redline.study.spec import Study, default_analysis, load, slug
 from redline.train.device import resolve
 
 if TYPE_CHECKING:
     from redline.analysis.findings import Findings
+    from redline.foreign.rows import Import
     from redline.store.tables import Tables
 
 RUNS = Path("redline-runs")
@@ -80,7 +85,12 @@ class Session:
         """The tables of what has finished when they are first asked for."""
         from redline.store.tables import load as load_tables
 
-        return load_tables(self.store, list(self.by_id))
+        return load_tables(self.store, self.ids)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the trials in the study's order, without preparing where they are known."""
+        return self.known_ids or list(self.by_id)
 
     def findings(self) -> "Findings":
         """What the trials that have finished so far say."""
@@ -91,9 +101,115 @@ class Session:
         axis = self.study.axes.get("train.peak_lr")
         return find(
             Measured(tables.trials, tables.series, tables.probes),
-            Design(planned(list(self.by_id.items())), axis),
+            Design(planned(list(zip(self.ids, self.trials, strict=True))), axis),
             self.study.analysis,
         )
+
+    def report(self, directory: Path) -> "Reported":
+        """Write the page, figures and tables of what has finished so far."""
+        from redline.analysis.audit import audit
+        from redline.analysis.cautions import cautions
+        from redline.report import sources
+        from redline.report.page import Report, write
+
+        found, tables, store = self.findings(), self.tables, self.store
+        report = Report(
+            title=self.study.title,
+            findings=found,
+            series=tables.series,
+            probes=tables.probes,
+            facts=sources.facts(found),
+            warnings=[
+                *sources.damaged(tables.damaged),
+                *sources.changed_analysis(store, tables.ids, self.study.analysis),
+                *cautions(found),
+                *sources.not_of_study(store, self.ids),
+            ],
+            audit=audit(self.trials),
+            provenance=[
+                ("Study", f"{self.study.title} ({self.study.digest})"),
+                *sources.provenance(store, tables.ids, found.trials[Column.TOKEN_SHA256]),
+            ],
+            text=self.study.to_toml(),
+            command="redline run study.toml --store replica --only {}",
+        )
+        return Reported(self.study.title, found, write(report, directory, slug(self.study.title)))
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One sweep that has been analysed and drawn, and the place of its page."""
+
+    title: str
+    findings: "Findings"
+    page: Path
+
+
+def report(reference: str, root: Path | None = None) -> "list[Reported]":
+    """Write a page for a study, and one for each table of another tool that its store keeps.
+
+    Pages lie in `STORE/report`. A store that holds nothing but imported tables needs no study.
+
+    Raises:
+        UserError: there is nothing to report, or rows cannot be compared.
+    """
+    store = Store(root or Path(reference))
+    if is_import_store(store):
+        return report_imports(store)
+    session = open_session(reference, root)
+    if not session.store.exists:
+        raise UserError(
+            f"{session.store.root}: nothing of {session.study.title} has run; "
+            f"`redline run {reference}` begins"
+        )
+    own = session.report(session.store.reports)
+    return [own, *report_imports(session.store)]
+
+
+def report_imports(store: Store) -> list[Reported]:
+    """Write a page for each table of another tool that the store keeps."""
+    from redline.foreign import rows
+
+    return [_report_import(store, rows.describe(store, sha256)) for sha256 in rows.imports(store)]
+
+
+def _report_import(store: Store, source: "Import") -> Reported:
+    import polars as pl
+
+    from redline.analysis.cautions import cautions
+    from redline.analysis.findings import Design, Measured, find
+    from redline.foreign import rows
+    from redline.report import sources
+    from redline.report.page import Report, write
+    from redline.store.tables import SCHEMAS
+
+    frame = rows.load(store, source.sha256)
+    has_result = pl.col(Column.FINAL_LOSS).is_not_null()
+    series, probes = (pl.DataFrame(schema=SCHEMAS[name]) for name in ("series", "probes"))
+    found = find(
+        Measured(frame.filter(has_result), series, probes),
+        Design(frame, registered_lr=None, is_whole=False),
+        default_analysis(),
+    )
+    report = Report(
+        title=source.name,
+        findings=found,
+        series=series,
+        probes=probes,
+        facts=sources.facts(found),
+        warnings=[*cautions(found), *sources.unknown(frame)],
+        audit=[],
+        provenance=rows.provenance(source),
+        text=tomli_w.dumps(source.mapping.model_dump(mode="json")),
+        command="",
+    )
+    name = f"{slug(Path(source.name).stem)}-{source.sha256[:8]}"
+    return Reported(source.name, found, write(report, store.reports, name))
+
+
+def is_import_store(store: Store) -> bool:
+    """Whether a store holds tables of other tools and no study, so that nothing can be trained."""
+    return store.imports.is_dir() and not (store.root / "study.toml").exists()
 
 
 def open_session(reference: str, store: Path | None = None) -> Session:
@@ -105,6 +221,11 @@ def open_session(reference: str, store: Path | None = None) -> Session:
     Raises:
         UserError: anything wrong with the study, one sentence a line.
     """
+    if reference not in shipped() and is_import_store(Store(Path(reference))):
+        raise UserError(
+            f"{reference}: this store holds only results of another tool, which cannot be trained; "
+            f"`redline report {reference}` analyses them"
+        )
     study = load(reference)
     source = Path(study.source)
     in_store = source.name == "study.toml" and (source.parent / "trials").is_dir()

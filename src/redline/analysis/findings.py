@@ -68,6 +68,12 @@ class Findings:
         return int(self.cells["n_expected"].sum())
 
     @property
+    def state(self) -> str:
+        """How much of it is there."""
+        done = self.n_expected - self.missing.height
+        return f"{done} of {self.n_expected} trials have a result"
+
+    @property
     def n_duplicate(self) -> int:
         """Exact copies of rows, which count once."""
         return int((self.trials[N_COPY] - 1).sum())

@@ -18,10 +18,9 @@ from redline.analysis.comparable import (
     setting_fields,
     setting_name,
 )
+from redline.config.analysis import SAME_LR
 from redline.store.schema import Column
 
-MATCH_DECADE = 0.03
-"""Two learning rates are one when |log10 ratio| is not above this (protocol section 4)."""
 LOG_UNIFORM = 0.1
 
 
@@ -64,5 +63,5 @@ def is_log_uniform(rates: Sequence[float]) -> bool:
 
 def matching(rates: Collection[float], points: Sequence[float]) -> list[float] | None:
     """The rates that match `points` one by one; None if a point has none."""
-    found = [[r for r in rates if abs(log10(r / p)) <= MATCH_DECADE] for p in points]
+    found = [[r for r in rates if abs(log10(r / p)) <= SAME_LR] for p in points]
     return [near[0] for near in found] if all(found) else None

@@ -151,9 +151,8 @@ def _state(row: Row, analysis: Analysis) -> Row:
         return {STATE: DROPPABLE, WHY: ""}
     if lower > m_eq and upper < m_nec:
         return {STATE: SMALL, WHY: ""}
-    margins = [f"{m:g}" for m in (-m_eq, m_eq, m_nec) if lower <= m <= upper]
-    spans = " and ".join(margins)
-    return {STATE: UNDECIDED, WHY: f"the interval {lower:+.3f} to {upper:+.3f} holds {spans}"}
+    interval = f"the 95 % interval {lower:+.3f} to {upper:+.3f}"
+    return {STATE: UNDECIDED, WHY: f"{interval} is neither below {m_eq:g} nor above {m_nec:g}"}
 
 
 def _too_few(n: int) -> str:

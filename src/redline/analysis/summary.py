@@ -29,6 +29,9 @@ N_FINISHED, N_EXPECTED = "n_finished", "n_expected"
 N_D0, N_DIVERGED, N_UNSTABLE = "n_d0", "n_diverged", "n_unstable"
 N_NEVER_BEGAN = "n_never_began"
 
+LOW, HIGH = "_low", "_high"
+"""Suffixes of the ends of a spread: mean and one standard deviation, or lowest and highest seed."""
+
 MEDIANS = (
     EARLY_MAX_LOGIT,
     RUNNING_MAX_LOGIT,
@@ -57,9 +60,14 @@ def cells(outcomes: pl.DataFrame, expected: pl.DataFrame, analysis: Analysis) ->
         pl.col(BEST_LOSS, Column.BIGRAM_LOSS).first(),
         *(pl.col(below_noise(delta)).any() for delta in analysis.delta),
         pl.col(MEDIANS).median(),
+        pl.col(MEDIANS).min().name.suffix(LOW),
+        pl.col(MEDIANS).nan_max().name.suffix(HIGH),
         *((pl.col(OUTCOME) == label).sum().alias(f"n_{label}") for label in labels(analysis)),
     )
     seeds = expected.group_by(CELL_KEY).agg(pl.col(SEED).n_unique().alias(N_EXPECTED))
-    table = seeds.join(measured, on=CELL_KEY, how="full", coalesce=True)
+    table = seeds.join(measured, on=CELL_KEY, how="full", coalesce=True).with_columns(
+        (pl.col(MEAN_LOSS) - pl.col(LOSS_SD)).alias(f"{MEAN_LOSS}{LOW}"),
+        (pl.col(MEAN_LOSS) + pl.col(LOSS_SD)).alias(f"{MEAN_LOSS}{HIGH}"),
+    )
     counts = [name for name in table.columns if name.startswith("n_") and name != N_LAYER]
     return table.with_columns(pl.col(counts).fill_null(0)).sort(CELL_KEY)

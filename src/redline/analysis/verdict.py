@@ -13,11 +13,12 @@ import polars as pl
 
 from redline.analysis import necessity as nec
 from redline.analysis.comparable import ARM_KEY, CONTROL, DEPTH_KEY, PEAK_LR, PLAIN, short_names
+from redline.analysis.headline import MIN_ENTROPY_NORMALISED, RUNNING_MAX_LOGIT
 from redline.analysis.intervals import MIN_SEEDS
 from redline.analysis.necessity import DROPPABLE_TO, MEAN_DELTA, MIN_DELTA, N_PAIR, NEEDED_FROM
 from redline.analysis.outcome import BEST_LOSS, SHORT_BUDGET, UNSTABLE, below_noise, labels
 from redline.analysis.summary import N_D0, N_EXPECTED, N_FINISHED, N_NEVER_BEGAN, N_UNSTABLE
-from redline.analysis.threshold import AT_LEAST, N_MISFIT, TIER, interval_text
+from redline.analysis.threshold import LOWER_LR, N_MISFIT, TIER, interval_text
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
 
@@ -104,6 +105,16 @@ class _Evidence:
         return [row for row in self.deltas if row[nec.IN_RANGE]]
 
     @property
+    def between(self) -> list[Row]:
+        """The rates that neither climb of the tests reached."""
+        drop, need = self.boundary.get(DROPPABLE_TO), self.boundary.get(NEEDED_FROM)
+        return [
+            row
+            for row in self.in_range
+            if (drop is None or row[PEAK_LR] > drop) and (need is None or row[PEAK_LR] < need)
+        ]
+
+    @property
     def n_seed(self) -> int:
         return min((row[N_PAIR] for row in self.in_range or self.deltas), default=0)
 
@@ -119,8 +130,10 @@ def _judge(found: _Evidence) -> tuple[str, str, list[str]]:
         standing,
         rule,
         [
+            *_why_undecided(found),
             *_compared(found),
             *(_reach(found, arm) for arm in (PLAIN, found.arm)),
+            *_beyond(found),
             *_cautions(found.cells, found.analysis),
             *holes,
         ],
@@ -140,39 +153,44 @@ def _rule(found: _Evidence) -> tuple[str, str]:
     if n < MIN_SEEDS:
         return UNDECIDED, "Undecided: two seeds cannot carry a verdict, it needs more seeds."
     drop, need = found.boundary[DROPPABLE_TO], found.boundary[NEEDED_FROM]
+    if drop is None and need is None:
+        return UNDECIDED, f"Undecided at every peak LR with {n} seeds."
     said: list[str] = []
     if drop is not None:
         said.append(f"Up to peak LR {drop:g} you can drop QK-norm.")
     if need is not None:
-        first = " (the lowest tested)" if need == found.in_range[0][PEAK_LR] else ""
-        said.append(f"From {need:g}{first} you need it.")
-    return (DECIDED if said else UNDECIDED), " ".join([*said, *_between(found, drop, need)])
+        first = ", the lowest tested," if need == found.in_range[0][PEAK_LR] else ""
+        what = "it" if said else "QK-norm"
+        said.append(f"From {need:g}{first} you need {what}.")
+    if found.between:
+        place = "Above it" if need is None else "Below it" if drop is None else "Between"
+        states = sorted({row[nec.STATE] for row in found.between})
+        said.append(f"{place}: {' or '.join(states)}.")
+    return DECIDED, " ".join(said)
 
 
-def _between(found: _Evidence, drop: float | None, need: float | None) -> list[str]:
-    """What the tests leave open, with the reason at its first learning rate."""
-    open_ = [
-        row
-        for row in found.in_range
-        if (drop is None or row[PEAK_LR] > drop) and (need is None or row[PEAK_LR] < need)
-    ]
-    if not open_:
+def _why_undecided(found: _Evidence) -> list[str]:
+    """The reason at the first rate that the tests leave open, and what else they found there."""
+    if found.n_seed < MIN_SEEDS:
         return []
-    rates = _listed(row[PEAK_LR] for row in open_)
-    states = {row[nec.STATE] for row in open_} - {nec.UNDECIDED}
-    known = "; ".join(
-        f"{state} at {_listed(r[PEAK_LR] for r in open_ if r[nec.STATE] == state)}"
-        for state in sorted(states)
-    )
-    why = next((row for row in open_ if row[nec.STATE] == nec.UNDECIDED), None)
-    if why is None:
-        return [f"Between ({rates}): {known}."]
-    because = f"at {why[PEAK_LR]:g} {why[nec.WHY]}"
-    also = f"; {known}" if known else ""
-    place = "Between" if drop is not None and need is not None else "Elsewhere"
-    if drop is None and need is None:
-        return [f"Undecided with {found.n_seed} seeds ({because}){also}."]
-    return [f"{place} ({rates}) undecided with {found.n_seed} seeds ({because}){also}."]
+    open_ = [row for row in found.between if row[nec.STATE] == nec.UNDECIDED]
+    said: list[str] = []
+    if open_:
+        rates = _listed(row[PEAK_LR] for row in open_)
+        at = f"at {open_[0][PEAK_LR]:g} " if len(open_) > 1 else ""
+        said.append(f"Undecided at {rates} with {found.n_seed} seeds: {at}{open_[0][nec.WHY]}.")
+    for state in sorted({row[nec.STATE] for row in found.between} - {nec.UNDECIDED}):
+        rates = _listed(row[PEAK_LR] for row in found.between if row[nec.STATE] == state)
+        said.append(f"On its own, {rates} reads {state}, which no unbroken sequence confirms.")
+    return said
+
+
+def _beyond(found: _Evidence) -> list[str]:
+    beyond = [row for row in found.deltas if not row[nec.IN_RANGE]]
+    if not beyond or not found.in_range:
+        return []
+    top = f"Beyond {found.in_range[-1][PEAK_LR]:g} {found.arm} itself is not stable in most seeds"
+    return [f"{top}: no difference is read there."]
 
 
 def _nothing_learned(cells: Sequence[Row]) -> str:
@@ -204,7 +222,7 @@ def _compared(found: _Evidence) -> list[str]:
             f"From {apart[0][PEAK_LR]:g}{first} {PLAIN} is worse by more than {m_nec:g} nat "
             f"{'in every seed' if every else 'in the mean'} ({_mean(apart[0]):+.3f} there)."
         )
-        said.append(_what_fails(found, apart[0][PEAK_LR]))
+        said += [_what_fails(found, apart[0][PEAK_LR]), *_attention(found, apart[0][PEAK_LR])]
     elsewhere = _listed(r[PEAK_LR] for r in rows if _mean(r) > m_nec and r not in apart)
     if elsewhere and apart:
         said.append(f"Apart from these, {PLAIN} is so much worse at {elsewhere} too.")
@@ -238,6 +256,18 @@ def _what_fails(found: _Evidence, lr: float) -> str:
     return f"At {lr:g}: {'; '.join(there)}."
 
 
+def _attention(found: _Evidence, lr: float) -> list[str]:
+    """What attention looks like there: the difference in loss alone names no cause."""
+    there = [
+        f"{row[Column.ARM]} {row[RUNNING_MAX_LOGIT]:.3g} and {row[MIN_ENTROPY_NORMALISED]:.2f}"
+        for row in found.cells
+        if row[PEAK_LR] == lr and row[RUNNING_MAX_LOGIT] is not None
+    ]
+    return (
+        [f"Max attention logit and normalised entropy there: {'; '.join(there)}."] if there else []
+    )
+
+
 def _reach(found: _Evidence, arm: str) -> str:
     row = found.reach[arm]
     noisy = [
@@ -245,13 +275,12 @@ def _reach(found: _Evidence, arm: str) -> str:
         for cell in found.cells
         if cell[Column.ARM] == arm
         and 0 < 2 * cell[N_UNSTABLE] >= cell[N_FINISHED]
-        and row["lower_lr"] is not None
-        and cell[PEAK_LR] <= row["lower_lr"]
+        and row[LOWER_LR] is not None
+        and cell[PEAK_LR] <= row[LOWER_LR]
     ]
     but = f", but not at {', '.join(noisy)}" if noisy else ""
-    misfits = f" ({row[N_MISFIT]} outcomes do not fit one boundary)" if row[N_MISFIT] else ""
-    word = "up to " if row["censored"] == AT_LEAST else ""
-    return f"Highest stable LR of {arm}: {word}{interval_text(row)}{but}{misfits}."
+    misfits = f" (outcomes that fit no one boundary: {row[N_MISFIT]})" if row[N_MISFIT] else ""
+    return f"Highest stable LR of {arm}: {interval_text(row)}{but}{misfits}."
 
 
 def outcome_counts(row: Row, analysis: Analysis) -> str:

@@ -24,10 +24,16 @@ for verb, about in {
     "run": "Train what is missing of a study; the same command resumes.",
     "retry": "Train again what crashed or ran out of time; a diverged trial is finished.",
     "status": "One screen: done, running, failed with the reason, and the time left.",
+    "report": "The verdict in words, and a page with its figures and tables.",
     "doctor": "Self-tests of this installation, and a replay of recorded nanoGPT numbers.",
     "bench": "How fast this machine trains, as ratios against a plain nanoGPT-style loop.",
 }.items():
     app.command(f"redline.cli.{verb}:{verb}", name=verb, help=about)
+app.command(
+    "redline.cli.import_:import_",  # the verb is a keyword of Python
+    name="import",
+    help="Keep the results of a sweep that another tool ran, to analyse them.",
+)
 
 
 def main() -> None:

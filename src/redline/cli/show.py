@@ -8,8 +8,8 @@ from rich.table import Table
 
 from redline.analysis.comparable import CONTROL, N_LAYER, PEAK_LR, short_names
 from redline.analysis.headline import EARLY_MAX_LOGIT, MIN_ENTROPY, RUNNING_MAX_LOGIT
-from redline.analysis.verdict import outcome_counts
 from redline.analysis.summary import LOSS_SD, MEAN_LOSS, N_D0, N_EXPECTED, N_FINISHED
+from redline.analysis.verdict import outcome_counts
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
 

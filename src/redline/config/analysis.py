@@ -7,6 +7,9 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from redline.config.trial import Frozen
 
+SAME_LR = 0.03
+"""Rates whose logarithms (base 10) differ by no more are the same (protocol, section 4)."""
+
 
 class Analysis(Frozen):
     """Margins and thresholds, in nats. Part of the study's digest, never of a trial's identity."""

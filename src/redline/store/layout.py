@@ -26,6 +26,17 @@ class Store:
     def tables(self) -> Path:
         return self.root / "tables"
 
+    @property
+    def imports(self) -> Path:
+        return self.root / "imports"
+
+    def import_dir(self, sha256: str) -> Path:
+        return self.imports / sha256
+
+    @property
+    def reports(self) -> Path:
+        return self.root / "report"
+
     def trial_dir(self, trial_id: str) -> Path:
         return self.root / "trials" / trial_id
 

@@ -8,13 +8,12 @@ from typing import Any, Self, cast
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
+from redline.config.analysis import SAME_LR
 from redline.config.trial import Frozen
+from redline.config.words import shown
 from redline.files import UserError
 from redline.study.fields import as_table, field_value, kind_of, label
-from redline.study.problems import known, sentence, shown
-
-SAME_LR = 0.03
-"""Rates whose logarithms (base 10) differ by no more are the same (protocol, section 4)."""
+from redline.study.problems import known, sentence
 
 Axes = dict[str, tuple[Any, ...]]
 """Dotted path -> the values of that axis."""

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError, create_model
 
 from redline.config.edit import field_paths
 from redline.config.identity import LOCATORS
 from redline.config.trial import Frozen, QKNorm, Trial
+from redline.config.words import ARMS, KINDS, nearest, shown
 from redline.files import UserError
-from redline.study.problems import Problems, known, nearest, sentence, shown, unknown
+from redline.study.problems import Problems, known, sentence, unknown
 
 T = TypeVar("T")
 
@@ -20,8 +21,6 @@ PATHS = field_paths()
 SECTIONS = tuple(dict.fromkeys(path.split(".")[0] for path in PATHS if "." in path))
 
 QK_NORM = "model.qk_norm"
-ON_WORDS = ("on", "true", "yes", "1")
-OFF_WORDS = ("off", "false", "no", "0")
 
 _LEAVES = [path.rpartition(".")[2] for path in PATHS]
 _BY_LEAF = {
@@ -177,15 +176,9 @@ def _qk_norm(raw: Any) -> Any:
     if not isinstance(raw, bool | int | str):
         return raw
     word = str(raw).strip().lower()
-    if word in OFF_WORDS:
-        return None
-    if word in ON_WORDS:
-        return QKNorm()
-    kinds = get_args(QKNorm.model_fields["kind"].annotation)
-    if word not in kinds:
-        words = (*ON_WORDS, *OFF_WORDS, *kinds)
+    if word not in ARMS:
         raise UserError(
-            f"{shown(raw)} must be on, off, {', '.join(kinds)} or a table of options"
-            f"{nearest(word, words)}"
+            f"{shown(raw)} must be on, off, {', '.join(KINDS)} or a table of options"
+            f"{nearest(word, ARMS)}"
         )
-    return {"kind": word}
+    return ARMS[word]

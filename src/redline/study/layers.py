@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from redline.config.analysis import Analysis
 from redline.config.trial import TEXT_SUFFIXES, Trial
+from redline.config.words import nearest, shown
 from redline.files import UserError
 from redline.study.axes import Axes, axis_values
 from redline.study.fields import (
@@ -21,7 +22,7 @@ from redline.study.fields import (
     opened,
     read_fields,
 )
-from redline.study.problems import Problems, known, nearest, sentence, shown
+from redline.study.problems import Problems, known, sentence
 
 Variations = dict[str, tuple[dict[str, Any], ...]]
 """A field's path or a group's name -> the changes of the base that it stands for."""

@@ -1,14 +1,12 @@
 """Bad input in sentences: which key, which value, what is allowed and the nearest valid name."""
 
-import json
 import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from difflib import get_close_matches
-from typing import Any
 
 from pydantic import ValidationError
 
+from redline.config.words import nearest, shown
 from redline.files import UserError
 
 
@@ -35,17 +33,6 @@ class Problems:
         """Raise everything noted as one `UserError`, a problem a line."""
         if self.lines:
             raise UserError("\n".join(self.lines))
-
-
-def shown(value: Any) -> str:
-    """A value as its author would write it."""
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def nearest(word: str, allowed: Iterable[str]) -> str:
-    """The end of a sentence that proposes the closest allowed word; empty when none is close."""
-    match = get_close_matches(word, list(allowed), n=1)
-    return f"; did you mean {shown(match[0])}?" if match else ""
 
 
 def unknown(name: str, allowed: Iterable[str]) -> UserError:

@@ -19,6 +19,7 @@ from redline.study.fields import PATHS, plain
 from redline.study.layers import locate, read_chain, read_protocol
 from redline.study.problems import Problems, sentence
 
+DEFAULT_PROTOCOL = "nanogpt"
 WINDOWS_DEVICES = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 )
@@ -73,6 +74,11 @@ class Study:
         if self.fields["device"] != "auto":
             return self
         return replace(self, fields={**self.fields, "device": device})
+
+
+def default_analysis() -> Analysis:
+    """The margins of the default protocol, for results that no study registered any for."""
+    return Analysis.model_validate(read_protocol(DEFAULT_PROTOCOL).analysis)
 
 
 def load(reference: str | Path) -> Study:
