@@ -39,6 +39,9 @@ SHAPES = {
 """Kind of mark -> its shape; a path is one of SVG, within -1 and 1."""
 FILLED = (STABLE, NON_FINITE)
 
+LINK = "https://trial.invalid/"
+"""What the link of a mark begins with; Vega would resolve a bare fragment against its own site."""
+
 DODGE_DECADE = 0.028  # arms at one learning rate stand side by side
 ABOVE, BELOW = 1.16, -0.16  # the strips for what has no place, as shares of the axis
 
@@ -182,7 +185,7 @@ def chart(
             x=x, y=alt.Y("y:Q", **y), stroke=alt.Stroke("arm:N", scale=by_arm, legend=None)
         ),
         alt.Chart(alt.Data(values=words))
-        .mark_text(align="left", x=3, dy=-9, fontSize=10, color=MUTED)
+        .mark_text(align="left", x=3, dy=-9, fontSize=10, color=MUTED, aria=False)
         .encode(y=alt.Y("y:Q", **y), text="text:N"),
     ).properties(width=WIDTH, height=HEIGHT)
 
@@ -266,7 +269,7 @@ def _points(
                 "strip": ABOVE if place is None else 0,
                 "kind": kind,
                 "fill": colours[arm] if kind in FILLED else "transparent",
-                "href": f"#trial={quote(row[Column.TRIAL_ID], safe='')}",
+                "href": f"{LINK}{quote(row[Column.TRIAL_ID], safe='')}",
                 "text": _spoken(row, measure, value),
             }
         )

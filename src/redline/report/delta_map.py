@@ -51,8 +51,10 @@ def chart(deltas: pl.DataFrame, boundaries: pl.DataFrame, analysis: Analysis) ->
         base.mark_rect(stroke=GROUND, strokeWidth=2).encode(
             fill=alt.Fill("delta:Q", scale=tints, legend=None), description="said:N"
         ),
-        base.mark_text(dy=-7, fontSize=12, fontWeight=600, color=INK).encode(text="text:N"),
-        base.mark_text(dy=9, fontSize=9, color=INK).encode(text="state:N"),
+        base.mark_text(dy=-7, fontSize=12, fontWeight=600, color=INK, aria=False).encode(
+            text="text:N"
+        ),
+        base.mark_text(dy=9, fontSize=9, color=INK, aria=False).encode(text="state:N"),
         _edge(boundaries, nec.NEEDED_FROM, rates, depths, side=0.0, dash=[1, 0]),
         _edge(boundaries, nec.DROPPABLE_TO, rates, depths, side=1.0, dash=[2, 3]),
     ).properties(width=max(WIDTH, MIN_CELL_WIDTH * len(rates)), height=CELL_HEIGHT * len(depths))
@@ -74,7 +76,7 @@ def _edge(
     ]
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_rule(color=REDLINE, strokeWidth=3, strokeDash=dash)
+        .mark_rule(color=REDLINE, strokeWidth=3, strokeDash=dash, aria=False)
         .encode(
             x=alt.X("rate:O", sort=list(rates), bandPosition=side),
             y=alt.Y("n_layer:O", sort=list(depths), bandPosition=0),

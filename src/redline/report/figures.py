@@ -4,6 +4,7 @@ A panel shows one setting at one depth. The page holds panels one by one, so tha
 phone; a file holds those of all depths side by side, with a legend.
 """
 
+import re
 from dataclasses import dataclass
 
 import altair as alt
@@ -27,8 +28,8 @@ class Panel:
 
     @property
     def svg(self) -> str:
-        """The picture for the page, in CSS variables."""
-        return with_variables(to_svg(self.chart))
+        """The picture for the page, in CSS variables; a mark leads to the panel of its trial."""
+        return with_variables(to_svg(self.chart).replace(against_lr.LINK, "#trial="))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Figure:
         """Suffix -> content of the figure with all its panels, as SVG and PNG."""
         charts = [panel.chart.properties(title=panel.title) for panel in self.panels]
         whole = alt.hconcat(*charts, *([legend] if self.needs_legend else []), spacing=28)
-        svg = to_svg(whole.properties(title=f"{study}: {self.title}"))
+        linked = to_svg(whole.properties(title=f"{study}: {self.title}"))
+        svg = re.sub(r"</?a\b[^>]*>", "", linked)  # a file alone has no panel to lead to
         return {"svg": svg.encode(), "png": to_png(svg)}
 
 

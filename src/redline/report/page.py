@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def html(report: Report, drawn: Sequence[Figure]) -> str:
         curve_charts=_embedded(curve_specs()),
         has_curves=report.series.height > 0,
         glyphs={kind: (shape, kind in FILLED) for kind, shape in SHAPES.items()},
-        library=Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),  # noqa: S704 - our own dependency's code
+        library=_library(),
     )
 
 
@@ -170,6 +171,14 @@ def _curve_chart(*, is_log: bool) -> dict[str, Any]:
     )
     chart = styled(alt.layer(line, lost).properties(width="container", height=130))
     return json.loads(with_variables(to_json(chart.to_dict())))
+
+
+@cache
+def _library() -> Markup:
+    """The code that draws the curves of a trial; parsed when the first one is opened."""
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    assert "</script" not in code
+    return Markup(code)  # noqa: S704 - our own dependency's
 
 
 def _embedded(value: Any) -> Markup:
