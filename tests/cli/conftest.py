@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from redline.cli.app import call
+
 TINY = """
 title = "tiny"
 protocol = "nanogpt"
@@ -35,6 +37,18 @@ def tiny(tmp_path, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A tiny study, `tiny.toml`, and its `store`, made once; copy them to change them."""
+    root = tmp_path_factory.mktemp("trained")
+    (root / "tiny.toml").write_text(TINY)
+    # Not the cache of a test: this fixture outlives the test that asks first.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REDLINE_CACHE", str(root / "cache"))
+        assert call(["run", str(root / "tiny.toml"), "--store", str(root / "store")]) == 0
+    return root
 
 
 @pytest.fixture
