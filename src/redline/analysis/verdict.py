@@ -164,8 +164,9 @@ def _rule(found: _Evidence) -> tuple[str, str]:
         said.append(f"From {need:g}{first} you need {what}.")
     if found.between:
         place = "Above it" if need is None else "Below it" if drop is None else "Between"
-        states = sorted({row[nec.STATE] for row in found.between})
-        said.append(f"{place}: {' or '.join(states)}.")
+        states = {row[nec.STATE] for row in found.between}
+        open_ = nec.UNDECIDED if nec.UNDECIDED in states else " or ".join(sorted(states))
+        said.append(f"{place}: {open_}.")
     return DECIDED, " ".join(said)
 
 
