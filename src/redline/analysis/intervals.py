@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan, sqrt
+from typing import Any, cast
 
 import numpy as np
-from scipy import stats
+import polars as pl
+from numpy.typing import NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 ALPHA = (1 - LEVEL) / 2
@@ -13,6 +18,10 @@ ALPHA = (1 - LEVEL) / 2
 
 MIN_SEEDS = 3
 """With one seed there is no spread; with two, a verdict would rest on one degree of freedom."""
+MANY_SEEDS = 10
+"""From here on ED10 and a seed bootstrap say something (protocol, sections 7 and 9)."""
+
+FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -39,29 +48,59 @@ def mean_interval(values: Sequence[float]) -> Mean:
     mean = float(x.mean())
     if n == 1:
         return Mean(1, mean, None, None, None)
-    sd = float(x.std(ddof=1))
-    if is_flat(x):
+    if _is_flat(x):
         return Mean(n, mean, 0.0, None, None)
-    half = float(stats.t.ppf(1 - ALPHA, n - 1)) * sd / sqrt(n)
+    sd = float(x.std(ddof=1))
+    half = t_quantile(1 - ALPHA, n - 1) * sd / sqrt(n)
     return Mean(n, mean, sd, mean - half, mean + half)
-
-
-def supported_margin(mean: Mean) -> float | None:
-    """The smallest margin that the data support: |mean| + t(.95, n-1) s / sqrt(n)."""
-    if mean.mean is None or mean.sd is None or mean.lower is None:
-        return None
-    return abs(mean.mean) + float(stats.t.ppf(0.95, mean.n - 1)) * mean.sd / sqrt(mean.n)
 
 
 def p_greater(values: Sequence[float], bound: float) -> float:
     """One-sided p of `mean > bound`; NaN where the values give no interval."""
     x = np.asarray(values, dtype=np.float64)
-    if len(x) < 2 or is_flat(x):
+    if len(x) < 2 or _is_flat(x):
         return nan
     t = float(x.mean() - bound) / (float(x.std(ddof=1)) / sqrt(len(x)))
-    return float(stats.t.sf(t, len(x) - 1))
+    return float(special.stdtr(len(x) - 1, -t))
 
 
-def is_flat(values: np.ndarray) -> bool:
+def t_quantile(q: float, df: Any) -> Any:
+    """The q quantile of Student's t with `df` degrees of freedom, a number or an array."""
+    return cast("Any", special.stdtrit(df, q))
+
+
+def summarised(name: str) -> tuple[pl.Expr, ...]:
+    """For an aggregation of seeds: `_n`, `_mean`, `_sd` and `_span` of a column, nulls left out."""
+    values = pl.col(name).drop_nulls()
+    return (
+        values.len().cast(pl.Int64).alias("_n"),
+        values.mean().alias("_mean"),
+        values.std().alias("_sd"),
+        (
+            values.max() - values.min() <= FLAT * pl.max_horizontal(pl.lit(1.0), values.abs().max())
+        ).alias("_flat"),
+    )
+
+
+def with_interval(frame: pl.DataFrame, lower: str, upper: str, margin: str) -> pl.DataFrame:
+    """Add the limits of `Mean` to a frame that `summarised` made, and the margin that it supports.
+
+    The margin is the smallest that the data rule out: |mean| + t(.95, n-1) s / sqrt(n).
+    """
+    n = frame["_n"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        df = np.maximum(n - 1, 1)
+        wide, narrow = t_quantile(1 - ALPHA, df), t_quantile(LEVEL, df)
+    given = (pl.col("_n") > 1) & ~pl.col("_flat")
+    error = pl.col("_sd") / pl.col("_n").cast(pl.Float64).sqrt()
+    half, short = pl.Series(wide, dtype=pl.Float64) * error, pl.Series(narrow) * error
+    return frame.with_columns(
+        pl.when(given).then(pl.col("_mean") - half).alias(lower),
+        pl.when(given).then(pl.col("_mean") + half).alias(upper),
+        pl.when(given).then(pl.col("_mean").abs() + short).alias(margin),
+    )
+
+
+def _is_flat(values: Floats) -> bool:
     """Whether all values are the same number, up to the rounding of their differences."""
-    return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+    return bool(np.ptp(values) <= FLAT * max(1.0, float(np.abs(values).max())))

@@ -24,7 +24,7 @@ from redline.analysis.comparable import (
     SEED,
     refuse,
 )
-from redline.analysis.intervals import MIN_SEEDS, mean_interval, supported_margin
+from redline.analysis.intervals import MIN_SEEDS, summarised, with_interval
 from redline.analysis.outcome import CAPPED_LOSS, UNSTABLE
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
@@ -81,26 +81,25 @@ def deltas(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     `state` is needed, droppable, small benefit, hurts, undecided, or beyond the range; `why` says
     what an undecided state lacks.
     """
-    tops = range_tops(outcomes)
-    rows: list[Row] = []
-    for key, pairs in paired_deltas(outcomes).group_by(CELL_KEY, maintain_order=True):
-        cell = dict(zip(CELL_KEY, key, strict=True))
-        found = mean_interval(pairs[DELTA].drop_nulls().to_list())
-        top = tops.get(key[:-1])
-        row = cell | {
-            N_PAIR: found.n,
-            MEAN_DELTA: found.mean,
-            DELTA_SD: found.sd,
-            MIN_DELTA: pairs[DELTA].min(),
-            LOWER: found.lower,
-            UPPER: found.upper,
-            MARGIN: supported_margin(found),
-            N_PLAIN_ALONE: pairs[N_PLAIN_ALONE].sum(),
-            N_ARM_ALONE: pairs[N_ARM_ALONE].sum(),
-            IN_RANGE: top is not None and cell[PEAK_LR] <= top,
-        }
-        rows.append(row | _state(row, analysis))
-    return pl.DataFrame(rows, schema=DELTA_SCHEMA)
+    found = (
+        paired_deltas(outcomes)
+        .group_by(CELL_KEY, maintain_order=True)
+        .agg(
+            *summarised(DELTA),
+            pl.col(DELTA).min().alias(MIN_DELTA),
+            pl.col(N_PLAIN_ALONE, N_ARM_ALONE).sum().cast(pl.Int64),
+        )
+        .join(range_tops(outcomes), on=ARM_KEY, how="left", maintain_order="left")
+        .with_columns((pl.col(PEAK_LR) <= pl.col(RANGE_TOP)).fill_null(False).alias(IN_RANGE))
+    )
+    found = with_interval(found, LOWER, UPPER, MARGIN).rename(
+        {"_n": N_PAIR, "_mean": MEAN_DELTA, "_sd": DELTA_SD}
+    )
+    states = [_state(row, analysis) for row in found.iter_rows(named=True)]
+    return found.with_columns(
+        pl.Series(STATE, [state for state, _ in states], dtype=pl.String),
+        pl.Series(WHY, [why for _, why in states], dtype=pl.String),
+    ).select(DELTA_COLUMNS)
 
 
 def boundaries(deltas: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
@@ -122,37 +121,40 @@ def boundaries(deltas: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=BOUNDARY_SCHEMA)
 
 
-def range_tops(outcomes: pl.DataFrame) -> dict[tuple[object, ...], float]:
-    """Arm -> the highest peak LR at which it is stable in most seeds; beyond it both arms fail."""
-    most = (
+def range_tops(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """`range_top` of each arm: the highest peak LR at which it is stable in most seeds.
+
+    Beyond it both arms fail and their difference means nothing.
+    """
+    return (
         outcomes.group_by(CELL_KEY)
         .agg((2 * pl.col(UNSTABLE).sum() < pl.len()).alias(IN_RANGE))
         .filter(IN_RANGE)
         .group_by(ARM_KEY)
-        .agg(pl.col(PEAK_LR).max())
+        .agg(pl.col(PEAK_LR).max().alias(RANGE_TOP))
     )
-    return {tuple(key): top for *key, top in most.select(*ARM_KEY, PEAK_LR).iter_rows()}
 
 
-def _state(row: Row, analysis: Analysis) -> Row:
+def _state(row: Row, analysis: Analysis) -> tuple[str, str]:
+    """What a cell decides by itself, and why if it is nothing."""
     m_nec, m_eq = analysis.m_nec, analysis.m_eq
-    if not row[IN_RANGE]:
-        return {STATE: BOTH_FAIL, WHY: "the arm itself is not stable in most seeds from here on"}
-    if row[N_PAIR] < MIN_SEEDS:
-        return {STATE: UNDECIDED, WHY: _too_few(row[N_PAIR])}
     lower, upper = row[LOWER], row[UPPER]
+    if not row[IN_RANGE]:
+        return BOTH_FAIL, "the arm itself is not stable in most seeds from here on"
+    if row[N_PAIR] < MIN_SEEDS:
+        return UNDECIDED, _too_few(row[N_PAIR])
     if lower is None:
-        return {STATE: UNDECIDED, WHY: "the seeds do not differ at all: no spread, no test"}
-    if _above(row, m_nec):
-        return {STATE: NEEDED, WHY: ""}
+        return UNDECIDED, "the seeds do not differ at all: no spread, no test"
+    if lower > m_nec:
+        return NEEDED, ""
     if upper < -m_eq:
-        return {STATE: HURTS, WHY: ""}
-    if _below(row, m_eq):
-        return {STATE: DROPPABLE, WHY: ""}
+        return HURTS, ""
+    if upper < m_eq:
+        return DROPPABLE, ""
     if lower > m_eq and upper < m_nec:
-        return {STATE: SMALL, WHY: ""}
+        return SMALL, ""
     interval = f"the 95 % interval {lower:+.3f} to {upper:+.3f}"
-    return {STATE: UNDECIDED, WHY: f"{interval} is neither below {m_eq:g} nor above {m_nec:g}"}
+    return UNDECIDED, f"{interval} is neither below {m_eq:g} nor above {m_nec:g}"
 
 
 def _too_few(n: int) -> str:
@@ -199,17 +201,23 @@ def _crossing(rows: Sequence[Row], margin: float) -> tuple[float | None, str]:
     return float(10 ** np.interp(margin, rising[ends], rates[ends])), ""
 
 
-_KEYS = {**dict.fromkeys(ARM_KEY, pl.String()), "n_layer": pl.Int64()}
-_NUMBERS = (MEAN_DELTA, DELTA_SD, MIN_DELTA, LOWER, UPPER, MARGIN)
-DELTA_SCHEMA = (
-    _KEYS
-    | {PEAK_LR: pl.Float64(), N_PAIR: pl.Int64()}
-    | dict.fromkeys(_NUMBERS, pl.Float64())
-    | {N_PLAIN_ALONE: pl.Int64(), N_ARM_ALONE: pl.Int64(), IN_RANGE: pl.Boolean()}
-    | {STATE: pl.String(), WHY: pl.String()}
+DELTA_COLUMNS = (
+    *CELL_KEY,
+    N_PAIR,
+    MEAN_DELTA,
+    DELTA_SD,
+    MIN_DELTA,
+    LOWER,
+    UPPER,
+    MARGIN,
+    N_PLAIN_ALONE,
+    N_ARM_ALONE,
+    IN_RANGE,
+    STATE,
+    WHY,
 )
 BOUNDARY_SCHEMA = (
-    _KEYS
+    {**dict.fromkeys(ARM_KEY, pl.String()), "n_layer": pl.Int64()}
     | dict.fromkeys((DROPPABLE_TO, NEEDED_FROM, BAND_LOWER, CROSSING), pl.Float64())
     | {CENSORED: pl.String(), RANGE_TOP: pl.Float64(), N_SEED: pl.Int64()}
 )

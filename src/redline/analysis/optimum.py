@@ -5,17 +5,15 @@ from typing import Any
 
 import polars as pl
 
-from redline.analysis.comparable import ARM_KEY, DEPTH_KEY, PEAK_LR, PLAIN, SEED
+from redline.analysis.comparable import ARM_KEY, PLAIN
 from redline.analysis.intervals import LEVEL, mean_interval, p_greater
-from redline.analysis.outcome import CAPPED_LOSS, OPTIMUM_LR, REFERENCE_LOSS
-from redline.store.schema import Column
+from redline.analysis.losses import Losses, losses_by_arm
+from redline.analysis.outcome import OPTIMUM_LR, REFERENCE_LOSS
 
 LOWER_LR, UPPER_LR = "lower_lr", "upper_lr"
 AT_END = "at_end"  # "lowest" or "highest": the optimum lies at an end of the grid and is censored
 OWN_LOSS, OWN_SD, N_SEED = "own_best_loss", "own_best_sd", "n_seed"
 OWN_DELTA, OWN_DELTA_LOWER, OWN_DELTA_UPPER = "own_delta", "own_delta_lower", "own_delta_upper"
-
-Losses = dict[float, dict[int, float]]
 
 
 def optima(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -25,43 +23,35 @@ def optima(outcomes: pl.DataFrame) -> pl.DataFrame:
     paired one-sided t test (.05). `own_best_loss` chooses each seed's LR on the other seeds, so the
     choice does not flatter it; `own_delta` is plain arm - this arm of that.
     """
+    arms = losses_by_arm(outcomes)
+    own = {key: _own_best(losses) for key, losses in arms.items()}
+    best = {
+        key: (rate, loss)
+        for *key, rate, loss in outcomes.select(*ARM_KEY, OPTIMUM_LR, REFERENCE_LOSS)
+        .unique()
+        .iter_rows()
+        for key in [tuple(key)]
+    }
     rows: list[dict[str, Any]] = []
-    for key, depth in outcomes.group_by(DEPTH_KEY, maintain_order=True):
-        arms = {str(arm): _by_rate(rows_) for (arm,), rows_ in depth.group_by(Column.ARM)}
-        own = {arm: _own_best(losses) for arm, losses in arms.items()}
-        for arm in sorted(arms):
-            if arms[arm]:
-                rows.append(
-                    dict(zip(DEPTH_KEY, key, strict=True))
-                    | {Column.ARM: arm}
-                    | _interval(depth.filter(arm=arm), arms[arm])
-                    | _at_own_best(own[arm], own.get(PLAIN, {}) if arm != PLAIN else {})
-                )
+    for key, losses in arms.items():
+        rate, loss = best[key]
+        plain = own.get((*key[:2], PLAIN), {}) if key[2] != PLAIN else {}
+        rows.append(
+            dict(zip(ARM_KEY, key, strict=True))
+            | {OPTIMUM_LR: rate, REFERENCE_LOSS: loss}
+            | _interval(losses, rate)
+            | _at_own_best(own[key], plain)
+        )
     return pl.DataFrame(rows, schema=SCHEMA).sort(ARM_KEY)
 
 
-def _by_rate(trials: pl.DataFrame) -> Losses:
-    found: Losses = {}
-    columns = trials.drop_nulls(CAPPED_LOSS).sort(PEAK_LR).select(PEAK_LR, SEED, CAPPED_LOSS)
-    for rate, seed, loss in columns.iter_rows():
-        found.setdefault(rate, {})[seed] = loss
-    return found
-
-
-def _interval(trials: pl.DataFrame, losses: Losses) -> dict[str, Any]:
+def _interval(losses: Losses, best: float) -> dict[str, Any]:
     rates = list(losses)
-    best = trials[OPTIMUM_LR][0]
     at = rates.index(best)
     near = set(rates[max(0, at - 1) : at + 2])
     alike = near | {rate for rate in rates if not _is_worse(losses[rate], losses[best])}
     ends = {0: "lowest", len(rates) - 1: "highest"} if len(rates) > 1 else {0: "only"}
-    return {
-        OPTIMUM_LR: best,
-        REFERENCE_LOSS: trials[REFERENCE_LOSS][0],
-        LOWER_LR: min(alike),
-        UPPER_LR: max(alike),
-        AT_END: ends.get(at, ""),
-    }
+    return {LOWER_LR: min(alike), UPPER_LR: max(alike), AT_END: ends.get(at, "")}
 
 
 def _is_worse(losses: Mapping[int, float], best: Mapping[int, float]) -> bool:

@@ -10,10 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from redline.analysis.comparable import ARM_KEY, DEPTH_KEY, PEAK_LR, PLAIN, SEED
+from redline.analysis.comparable import ARM_KEY, CONTROL, N_LAYER, PLAIN, TRIAL_KEY
 from redline.analysis.grid import is_log_uniform, matching
 from redline.analysis.intervals import mean_interval
-from redline.analysis.outcome import CAPPED_LOSS, REFERENCE_LOSS
+from redline.analysis.losses import ArmKey, Losses, losses_by_arm
+from redline.analysis.outcome import REFERENCE_LOSS
 from redline.store.schema import Column
 
 GRID = "grid"
@@ -28,8 +29,7 @@ DIFFERENCE = "difference"  # plain arm - this arm, over the seeds that both have
 DIFFERENCE_LOWER, DIFFERENCE_UPPER = "difference_lower", "difference_upper"
 N_PAIR = "n_pair"
 WHY = "why"  # why there is no value
-
-Losses = dict[int, dict[float, float | None]]
+BY_SEED, DIFFERENCE_BY_SEED = "by_seed", "difference_by_seed"
 
 
 def sensitivities(
@@ -40,57 +40,89 @@ def sensitivities(
     All arms of a depth are measured on the intersection of their expected grids. `registered` are
     the peak LRs of the study's axis; without it all of them count.
     """
-    rows: list[dict[str, Any]] = []
-    for key, planned in expected.group_by(DEPTH_KEY, maintain_order=True):
-        depth = dict(zip(DEPTH_KEY, key, strict=True))
-        trials = outcomes.filter(**depth)
-        rates = _shared_rates(planned, registered)
-        seeds = planned[SEED].unique().sort().to_list()
-        wortsman = matching(rates, WORTSMAN)
-        grids = {STUDY_GRID: rates} | ({WORTSMAN_GRID: wortsman} if wortsman else {})
-        for grid, points in grids.items():
-            arms = [
-                depth | {GRID: grid} | _of_arm(trials.filter(arm=arm), arm, points, seeds)
-                for arm in planned[Column.ARM].unique().sort().to_list()
-            ]
-            plain = next((row for row in arms if row[Column.ARM] == PLAIN), None)
-            rows += [row | _paired(plain, row) for row in arms]
+    rows = _measured(outcomes, expected, registered)
     return pl.DataFrame([{name: row[name] for name in SCHEMA} for row in rows], schema=SCHEMA).sort(
         [*ARM_KEY, GRID]
     )
 
 
-def _shared_rates(planned: pl.DataFrame, registered: Sequence[float] | None) -> list[float]:
-    by_arm = [set[float](arm[PEAK_LR]) for _, arm in planned.group_by(Column.ARM)]
+def seed_differences(
+    outcomes: pl.DataFrame, expected: pl.DataFrame, registered: Sequence[float] | None
+) -> dict[ArmKey, dict[int, float]]:
+    """Arm -> seed -> sensitivity of the plain arm minus its own, on the grid of the study."""
+    return {
+        (row[CONTROL], row[N_LAYER], row[Column.ARM]): row[DIFFERENCE_BY_SEED]
+        for row in _measured(outcomes, expected, registered)
+        if row[GRID] == STUDY_GRID
+    }
+
+
+def _measured(
+    outcomes: pl.DataFrame, expected: pl.DataFrame, registered: Sequence[float] | None
+) -> list[dict[str, Any]]:
+    arms = losses_by_arm(outcomes)
+    stuck = _stuck_arms(outcomes)
+    rows: list[dict[str, Any]] = []
+    for depth, planned in _planned(expected).items():
+        rates = _shared_rates(planned, registered)
+        seeds = sorted({seed for of_rate in planned.values() for _, seed in of_rate})
+        wortsman = matching(rates, WORTSMAN)
+        grids = {STUDY_GRID: rates} | ({WORTSMAN_GRID: wortsman} if wortsman else {})
+        for grid, points in grids.items():
+            found = {
+                arm: _of_arm(arms.get((*depth, arm), {}), points, seeds, (*depth, arm) in stuck)
+                for arm in sorted(planned)
+            }
+            for arm, row in found.items():
+                key = dict(zip(ARM_KEY, (*depth, arm), strict=True)) | {GRID: grid}
+                plain = found[PLAIN] if PLAIN in found and arm != PLAIN else None
+                rows.append(key | row | _paired(plain, row))
+    return rows
+
+
+def _planned(expected: pl.DataFrame) -> dict[tuple[str, int], dict[str, set[tuple[float, int]]]]:
+    """Setting and depth -> arm -> the (peak LR, seed) that it was to have."""
+    found: dict[tuple[str, int], dict[str, set[tuple[float, int]]]] = {}
+    for control, n_layer, arm, rate, seed in expected.select(TRIAL_KEY).iter_rows():
+        found.setdefault((control, n_layer), {}).setdefault(arm, set()).add((rate, seed))
+    return found
+
+
+def _stuck_arms(outcomes: pl.DataFrame) -> set[tuple[Any, ...]]:
+    """Arms whose best loss does not beat bigram counts."""
+    stuck = outcomes.filter(pl.col(REFERENCE_LOSS) >= pl.col(Column.BIGRAM_LOSS))
+    return set(stuck.select(ARM_KEY).unique().iter_rows())
+
+
+def _shared_rates(
+    planned: dict[str, set[tuple[float, int]]], registered: Sequence[float] | None
+) -> list[float]:
+    by_arm = [{rate for rate, _ in of_arm} for of_arm in planned.values()]
     shared = set[float].intersection(*by_arm)
     return sorted(shared & set(registered) if registered else shared)
 
 
 def _of_arm(
-    trials: pl.DataFrame, arm: str, points: Sequence[float], seeds: Sequence[int]
+    losses: Losses, points: Sequence[float], seeds: Sequence[int], is_stuck: bool
 ) -> dict[str, Any]:
-    losses: Losses = {seed: {} for seed in seeds}
-    for seed, rate, loss in trials.select(SEED, PEAK_LR, CAPPED_LOSS).iter_rows():
-        losses[seed][rate] = loss
-    curves = {
-        seed: [loss for rate in points if (loss := of_rate.get(rate)) is not None]
-        for seed, of_rate in losses.items()
+    whole = {
+        seed: [losses[rate][seed] for rate in points]
+        for seed in seeds
+        if all(seed in losses.get(rate, {}) for rate in points)
     }
-    whole = {seed: curve for seed, curve in curves.items() if len(curve) == len(points)}
-    why = _why_not(trials, points, whole)
+    why = _why_not(points, whole, is_stuck)
     by_seed = {} if why else {seed: _sensitivity(curve) for seed, curve in whole.items()}
     found = mean_interval(list(by_seed.values()))
     mean_curve = [sum(of_rate) / len(whole) for of_rate in zip(*whole.values(), strict=True)]
     return {
-        Column.ARM: arm,
         SENSITIVITY: found.mean,
         LOWER: found.lower,
         UPPER: found.upper,
         N_SEED: found.n,
         OF_MEAN_CURVE: None if why else _sensitivity(mean_curve),
-        LEFT_OUT: sorted(losses.keys() - whole.keys()),
+        LEFT_OUT: [seed for seed in seeds if seed not in whole],
         WHY: why,
-        "by_seed": by_seed,
+        BY_SEED: by_seed,
     }
 
 
@@ -98,28 +130,30 @@ def _sensitivity(curve: Sequence[float]) -> float:
     return sum(curve) / len(curve) - min(curve)
 
 
-def _why_not(trials: pl.DataFrame, points: Sequence[float], whole: dict[int, list[float]]) -> str:
+def _why_not(points: Sequence[float], whole: dict[int, list[float]], is_stuck: bool) -> str:
     if len(points) < 2:
         return "the arms share fewer than two learning rates"
     if not is_log_uniform(points):
         return "the learning rates are not spaced evenly in log10"
     if not whole:
         return "no seed has finished at every learning rate"
-    if (trials[REFERENCE_LOSS] >= trials[Column.BIGRAM_LOSS]).any():
+    if is_stuck:
         return "not meaningful: the arm's best loss does not beat bigram counts"
     return ""
 
 
 def _paired(plain: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
     """The difference to the plain arm; the plain arm itself has none."""
-    here: dict[int, float] = row["by_seed"]
-    there: dict[int, float] = plain["by_seed"] if plain and plain is not row else {}
-    found = mean_interval([there[seed] - here[seed] for seed in here.keys() & there.keys()])
+    here: dict[int, float] = row[BY_SEED]
+    there: dict[int, float] = plain[BY_SEED] if plain else {}
+    by_seed = {seed: there[seed] - here[seed] for seed in here if seed in there}
+    found = mean_interval(list(by_seed.values()))
     return {
         DIFFERENCE: found.mean,
         DIFFERENCE_LOWER: found.lower,
         DIFFERENCE_UPPER: found.upper,
         N_PAIR: found.n,
+        DIFFERENCE_BY_SEED: by_seed,
     }
 
 

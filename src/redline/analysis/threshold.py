@@ -1,18 +1,21 @@
-"""The maximum stable learning rate of each arm and depth, as intervals of the grid.
+"""The maximum stable learning rate of each arm and depth: per seed an interval of the grid, over
+seeds a posterior.
 
 Per seed: the split of the 0/1 outcomes along the grid with the fewest misfits, since the boundary
 is fractal (2402.06184) and no single first failure decides. Ties widen the interval, and so does a
 missing trial. "None", "at least" and "unknown" are results: no number stands in for them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Mapping
+from math import inf, log10
 from typing import Any
 
+import numpy as np
 import polars as pl
+from scipy.optimize import isotonic_regression
 
 from redline.analysis.comparable import ARM_KEY, PEAK_LR, SEED
+from redline.analysis.intervals import MANY_SEEDS
 from redline.analysis.outcome import (
     BEST_LOSS,
     DIVERGED,
@@ -21,6 +24,7 @@ from redline.analysis.outcome import (
     below_noise,
     d2,
 )
+from redline.analysis.posterior import SIGMA_SCALE, posterior, ragged
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
 
@@ -33,30 +37,13 @@ CENSORED = "censored"
 N_SEED, N_MISFIT = "n_seed", "n_misfit"
 AT_LEAST, BELOW, INSIDE, UNKNOWN = ">=", "<", "", "?"
 
+ESTIMATE_LR = "estimate_lr"  # posterior median of the mean threshold
+ESTIMATE_LOWER, ESTIMATE_UPPER = "estimate_lower", "estimate_upper"  # its 95 % interval
+ESTIMATE_CENSORED = "estimate_censored"
+ED10_LR = "ed10_lr"  # unstable in 10 % of seeds, model-dependent; 10 or more seeds only
+SPEARMAN_KARBER_LR = "spearman_karber_lr"  # a check without a model; null when an end is open
 
-@dataclass(frozen=True)
-class Split:
-    """Stable at `lower` (-inf: nowhere tested), unstable from `upper` (inf: nowhere tested)."""
-
-    lower: float
-    upper: float
-    n_misfit: int
-
-
-def split(rates: Sequence[float], unstable: Sequence[bool]) -> Split:
-    """The split of one seed's outcomes, ascending in LR, with the fewest misfits."""
-    misfits = [
-        sum(unstable[:cut]) + sum(not bad for bad in unstable[cut:])
-        for cut in range(len(unstable) + 1)
-    ]
-    fewest = min(misfits)
-    first = misfits.index(fewest)
-    last = len(misfits) - 1 - misfits[::-1].index(fewest)
-    return Split(
-        rates[first - 1] if first else -inf,
-        rates[last] if last < len(rates) else inf,
-        fewest,
-    )
+TIER_KEY = (*ARM_KEY, TIER)
 
 
 def tiers(analysis: Analysis) -> Mapping[str, pl.Expr]:
@@ -80,62 +67,81 @@ def tiers(analysis: Analysis) -> Mapping[str, pl.Expr]:
 
 
 def seed_thresholds(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
-    """One row a (control, n_layer, arm, tier, seed): its interval and its misfits."""
-    rows: list[dict[str, Any]] = []
-    for tier, flag in tiers(analysis).items():
-        judged = outcomes.sort(PEAK_LR).select(*ARM_KEY, SEED, PEAK_LR, flag.alias(TIER))
-        for key, trials in judged.group_by([*ARM_KEY, SEED]):
-            *arm, seed = key
-            # Noise can leave no verdict: a null outcome is a missing one, and widens the interval.
-            known = trials.drop_nulls(TIER)
-            found = split(known[PEAK_LR].to_list(), known[TIER].to_list())
-            rows.append(
-                dict(zip(ARM_KEY, arm, strict=True))
-                | {TIER: tier, SEED: seed, LOWER_LR: found.lower, UPPER_LR: found.upper}
-                | {TESTED_FROM: trials[PEAK_LR].min(), TESTED_TO: trials[PEAK_LR].max()}
-                | {N_MISFIT: found.n_misfit}
-            )
-    return pl.DataFrame(rows, schema=_SEED_SCHEMA).sort([*ARM_KEY, TIER, SEED])
+    """One row a (control, n_layer, arm, tier, seed): its interval and its misfits.
+
+    `lower_lr` is -inf where the seed is unstable from the start of its grid, `upper_lr` is inf
+    where it is stable up to the end.
+    """
+    keys = [*TIER_KEY, SEED]
+    flagged = _by_tier(outcomes, analysis)
+    n_stable = (~pl.col("is_unstable")).sum().over(keys)
+    # The cut after a row leaves the unstable ones up to it and the stable ones behind it misfit.
+    seen = pl.col("is_unstable").cum_sum().over(keys)
+    place = pl.int_range(1, pl.len() + 1).over(keys)
+    misfits = seen.cast(pl.Int64) + n_stable.cast(pl.Int64) - (place - seen.cast(pl.Int64))
+    cuts = flagged.with_columns(
+        misfits.alias("_misfit"),
+        n_stable.cast(pl.Int64).alias("_before_all"),
+        pl.col(PEAK_LR).shift(-1).over(keys).fill_null(inf).alias("_next"),
+    ).with_columns(
+        pl.min_horizontal(pl.col("_misfit").min().over(keys), "_before_all").alias("_fewest")
+    )
+    best = pl.col("_misfit") == pl.col("_fewest")
+    none_before = pl.col("_before_all").first() == pl.col("_fewest").first()
+    return (
+        cuts.group_by(keys)
+        .agg(
+            pl.when(none_before)
+            .then(-inf)
+            .otherwise(pl.col(PEAK_LR).filter(best).first())
+            .alias(LOWER_LR),
+            pl.coalesce(pl.col("_next").filter(best).last(), pl.col(PEAK_LR).first()).alias(
+                UPPER_LR
+            ),
+            pl.col("_fewest").first().alias(N_MISFIT),
+            pl.col(PEAK_LR).min().alias(TESTED_FROM),
+            pl.col(PEAK_LR).max().alias(TESTED_TO),
+            pl.len().cast(pl.Int64).alias(N_RATE),
+        )
+        .sort(keys)
+    )
 
 
-def thresholds(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
-    """One row a (control, n_layer, arm, tier): the interval of the median seed, and the extremes.
+def thresholds(
+    outcomes: pl.DataFrame, analysis: Analysis, scale: float = SIGMA_SCALE
+) -> pl.DataFrame:
+    """One row a (control, n_layer, arm, tier): the interval of the median seed, and the posterior.
 
     `censored` is `>=` when half or more of the seeds are stable up to the top of the grid, `<` when
     they are unstable from its start, and `?` when both ends are open. Open ends are null.
+    `estimate_censored` is the same for the posterior, also when its interval leaves the grid: then
+    only one of its limits is a statement. One seed has no posterior.
     """
-    # The lower median below and the upper one above: with an even number of seeds the wider.
-    middle = {
-        LOWER_LR: pl.col(LOWER_LR).quantile(0.5, "lower"),
-        UPPER_LR: pl.col(UPPER_LR).quantile(0.5, "higher"),
-    }
-    found = (
-        seed_thresholds(outcomes, analysis)
-        .group_by([*ARM_KEY, TIER], maintain_order=True)
-        .agg(
-            *(value.alias(name) for name, value in middle.items()),
-            pl.col(LOWER_LR).min().alias(LOWEST_LR),
-            pl.col(UPPER_LR).max().alias(HIGHEST_LR),
-            pl.col(TESTED_FROM).min(),
-            pl.col(TESTED_TO).max(),
-            pl.len().cast(pl.Int64).alias(N_SEED),
-            pl.col(N_MISFIT).sum(),
-        )
+    seeds = seed_thresholds(outcomes, analysis)
+    found = seeds.group_by(TIER_KEY, maintain_order=True).agg(
+        # The lower median below and the upper one above: with an even number of seeds the wider.
+        pl.col(LOWER_LR).quantile(0.5, "lower"),
+        pl.col(UPPER_LR).quantile(0.5, "higher"),
+        pl.col(LOWER_LR).min().alias(LOWEST_LR),
+        pl.col(UPPER_LR).max().alias(HIGHEST_LR),
+        pl.col(TESTED_FROM).min(),
+        pl.col(TESTED_TO).max(),
+        pl.len().cast(pl.Int64).alias(N_SEED),
+        pl.col(N_MISFIT).sum(),
+        pl.col(N_RATE).max(),
+        pl.col(LOWER_LR).alias("_lower"),
+        pl.col(UPPER_LR).alias("_upper"),
     )
-    open_below, open_above = pl.col(LOWER_LR) == -inf, pl.col(UPPER_LR) == inf
-    censored = (
-        pl.when(open_below & open_above)
-        .then(pl.lit(UNKNOWN))
-        .when(open_above)
-        .then(pl.lit(AT_LEAST))
-        .when(open_below)
-        .then(pl.lit(BELOW))
-        .otherwise(pl.lit(INSIDE))
+    found = found.with_columns(
+        _open_ends(pl.col(LOWER_LR) == -inf, pl.col(UPPER_LR) == inf).alias(CENSORED)
+    )
+    found = _with_estimates(found, scale).join(
+        _spearman_karber(outcomes, analysis), on=TIER_KEY, how="left", maintain_order="left"
     )
     ends = (LOWER_LR, UPPER_LR, LOWEST_LR, HIGHEST_LR)
-    return found.with_columns(censored.alias(CENSORED)).with_columns(
+    return found.with_columns(
         pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in ends
-    )
+    ).drop("_lower", "_upper", N_RATE)
 
 
 def interval_text(row: Mapping[str, Any]) -> str:
@@ -154,9 +160,117 @@ def interval_text(row: Mapping[str, Any]) -> str:
             return f"between {lower:g} and {upper:g}"
 
 
-_SEED_SCHEMA = (
-    {**dict.fromkeys(ARM_KEY, pl.String()), "n_layer": pl.Int64()}
-    | {TIER: pl.String(), SEED: pl.Int64()}
-    | dict.fromkeys((LOWER_LR, UPPER_LR, TESTED_FROM, TESTED_TO), pl.Float64())
-    | {N_MISFIT: pl.Int64()}
-)
+def estimate_text(row: Mapping[str, Any]) -> str:
+    """The posterior of a row of `thresholds` in words; empty for one seed."""
+    if row[ESTIMATE_LR] is None:
+        return ""
+    match row[ESTIMATE_CENSORED]:
+        case "?":
+            return "unknown"
+        case ">=":
+            return f">= {row[ESTIMATE_LOWER]:.2g}"
+        case "<":
+            return f"<= {row[ESTIMATE_UPPER]:.2g}"
+        case _:
+            limits = f"{row[ESTIMATE_LOWER]:.2g} to {row[ESTIMATE_UPPER]:.2g}"
+            return f"{row[ESTIMATE_LR]:.2g} ({limits})"
+
+
+N_RATE = "_n_rate"
+
+
+def _by_tier(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+    """A row for each trial and tier, ascending in LR, with `is_unstable`.
+
+    Noise can leave no outcome: such a trial counts as missing, which widens the interval.
+    """
+    judged = outcomes.select(
+        *ARM_KEY, SEED, PEAK_LR, *(flag.alias(tier) for tier, flag in tiers(analysis).items())
+    )
+    index = [*ARM_KEY, SEED, PEAK_LR]
+    return (
+        judged.unpivot(index=index, variable_name=TIER, value_name="is_unstable")
+        .drop_nulls("is_unstable")
+        .sort([*TIER_KEY, SEED, PEAK_LR])
+    )
+
+
+def _open_ends(below: pl.Expr, above: pl.Expr) -> pl.Expr:
+    return (
+        pl.when(below & above)
+        .then(pl.lit(UNKNOWN))
+        .when(above)
+        .then(pl.lit(AT_LEAST))
+        .when(below)
+        .then(pl.lit(BELOW))
+        .otherwise(pl.lit(INSIDE))
+    )
+
+
+def _with_estimates(found: pl.DataFrame, scale: float) -> pl.DataFrame:
+    lower, upper = (_log(ragged(found[name].to_list())) for name in ("_lower", "_upper"))
+    bottom, top = (_log(found[name].to_numpy()) for name in (TESTED_FROM, TESTED_TO))
+    step = (top - bottom) / np.maximum(found[N_RATE].to_numpy() - 1, 1)
+    # One rate alone has no step: half a decade to both sides is as wide as its neighbours would be.
+    step = np.where(step > 0, step, 0.5)
+    fit = posterior(lower, upper, bottom - step, top + step, scale)
+    # Seeds that all fall into one interval say no more than that interval.
+    alike = (np.nanmax(lower, 1) == np.nanmin(lower, 1)) & (
+        np.nanmax(upper, 1) == np.nanmin(upper, 1)
+    )
+    low = np.where(alike, np.minimum(fit.lower, lower[:, 0]), fit.lower)
+    high = np.where(alike, np.maximum(fit.upper, upper[:, 0]), fit.upper)
+    few = np.isnan(lower).sum(axis=1) > lower.shape[1] - 2
+    half = 0.5 * (~np.isnan(lower)).sum(axis=1)
+    open_below = ((lower == -inf).sum(axis=1) >= half) | (low < bottom)
+    open_above = ((upper == inf).sum(axis=1) >= half) | (high > top)
+    many = found[N_SEED].to_numpy() >= MANY_SEEDS
+    columns = {
+        ESTIMATE_LR: np.where(few, np.nan, 10**fit.median),
+        ESTIMATE_LOWER: np.where(few | np.isinf(low), np.nan, 10**low),
+        ESTIMATE_UPPER: np.where(few | np.isinf(high), np.nan, 10**high),
+        ED10_LR: np.where(many, 10**fit.ed10, np.nan),
+    }
+    return (
+        found.with_columns(
+            *(pl.Series(name, values, nan_to_null=True) for name, values in columns.items()),
+            pl.Series("_open_below", open_below),
+            pl.Series("_open_above", open_above),
+        )
+        .with_columns(
+            _open_ends(pl.col("_open_below"), pl.col("_open_above")).alias(ESTIMATE_CENSORED)
+        )
+        .drop("_open_below", "_open_above")
+    )
+
+
+def _log(values: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values == -inf, -inf, np.log10(np.where(values == -inf, 1.0, values)))
+
+
+def _spearman_karber(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+    """The mean threshold from the isotonic share of unstable seeds at each LR."""
+    shares = (
+        _by_tier(outcomes, analysis)
+        .group_by([*TIER_KEY, PEAK_LR])
+        .agg(pl.col("is_unstable").mean().alias("share"), pl.len().alias("n"))
+        .sort([*TIER_KEY, PEAK_LR])
+        .group_by(TIER_KEY, maintain_order=True)
+        .agg(PEAK_LR, "share", "n")
+    )
+    found = [
+        _mean_threshold(rates, share, n)
+        for rates, share, n in shares.select(PEAK_LR, "share", "n").iter_rows()
+    ]
+    return shares.select(TIER_KEY).with_columns(
+        pl.Series(SPEARMAN_KARBER_LR, found, dtype=pl.Float64)
+    )
+
+
+def _mean_threshold(rates: list[float], share: list[float], n: list[int]) -> float | None:
+    rising = isotonic_regression(share, weights=n).x
+    if rising[0] > 0 or rising[-1] < 1:
+        return None
+    logs = np.array([log10(rate) for rate in rates])
+    return float(10 ** np.sum(np.diff(rising) * (logs[1:] + logs[:-1]) / 2))

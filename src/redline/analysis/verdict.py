@@ -59,6 +59,10 @@ def verdicts(
     """One verdict for each setting, depth and arm, in the order of `cells`."""
     found: list[Verdict] = []
     names = short_names(cells[CONTROL])
+    compared = deltas.sort(PEAK_LR).partition_by(ARM_KEY, as_dict=True)
+    bounds = {tuple(row[name] for name in ARM_KEY): row for row in boundaries.to_dicts()}
+    headline = thresholds.filter(pl.col(TIER) == UNSTABLE)
+    reach = {tuple(row[name] for name in ARM_KEY): row for row in headline.to_dicts()}
     for key, depth in cells.group_by(DEPTH_KEY, maintain_order=True):
         control, n_layer = str(key[0]), int(str(key[1]))
         title = ", ".join(part for part in (f"n_layer {n_layer}", names[control]) if part)
@@ -68,17 +72,18 @@ def verdicts(
             found.append(Verdict(control, n_layer, arms[0], title, NOTHING, rule, ()))
             continue
         for arm in (arm for arm in arms if arm != PLAIN):
-            here = dict(zip(ARM_KEY, (control, n_layer, arm), strict=True))
+            here = (control, n_layer, arm)
             pair = depth.filter(pl.col(Column.ARM).is_in([PLAIN, arm]))
-            sides = thresholds.filter(
-                pl.col(CONTROL) == control, pl.col("n_layer") == n_layer, pl.col(TIER) == UNSTABLE
-            )
             evidence = _Evidence(
                 arm=arm,
-                cells=list(pair.iter_rows(named=True)),
-                deltas=list(deltas.filter(**here).sort(PEAK_LR).iter_rows(named=True)),
-                boundary=(boundaries.filter(**here).to_dicts() or [_NO_BOUNDARY])[0],
-                reach={row[Column.ARM]: row for row in sides.iter_rows(named=True)},
+                cells=pair.to_dicts(),
+                deltas=compared[here].to_dicts() if here in compared else [],
+                boundary=bounds.get(here, _NO_BOUNDARY),
+                reach={
+                    side: reach[control, n_layer, side]
+                    for side in (PLAIN, arm)
+                    if (control, n_layer, side) in reach
+                },
                 analysis=analysis,
             )
             standing, rule, reasons = _judge(evidence)
