@@ -33,7 +33,7 @@ def write(tmp_path):
 def take(write):
     """The intake of lines under the usual header."""
 
-    def taken(*lines: str, maps=MAPS, sets=(), where=(), group=()):
-        return take_in(read(write(*lines)), parse(maps, sets, where, group))
+    def taken(*lines: str, maps=MAPS, sets=(), where=(), group=(), ignore=()):
+        return take_in(read(write(*lines)), parse(maps, sets, where, group, ignore))
 
     return taken

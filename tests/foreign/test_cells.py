@@ -4,7 +4,7 @@ import pytest
 
 from redline.config.trial import QKNorm
 from redline.files import UserError
-from redline.foreign.cells import same, value
+from redline.foreign.cells import cut, losses, same, value
 
 
 @pytest.mark.parametrize("text", ["1e-3", "0.001", " 1E-3 ", "+.001", "1.0e-03", "0.0010"])
@@ -26,12 +26,18 @@ def test_an_arm_is_written_as_a_study_writes_it(words, arm):
     assert {value("qk_norm", word) for word in words} == {arm}
 
 
-@pytest.mark.parametrize("text", ["nan", "NaN", " NAN", "-nan", "inf", "-inf", "Infinity", "1e999"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("nan", "NaN", " NAN", "-nan", "inf", "-inf", "Infinity", "1e999", "9" * 5000),
+        *("NaN (diverged)", "nan(step 300)", "inf (overflow)", "diverged", "Diverged"),
+    ],
+)
 def test_a_final_loss_may_leave_the_numbers(text):
     assert not math.isfinite(value("final_loss", text))
 
 
-@pytest.mark.parametrize("text", ["", "  ", "null", "None", "NA", "-"])
+@pytest.mark.parametrize("text", ["", "  ", "null", "None", "NA", "n/a", "-"])
 @pytest.mark.parametrize("ours", ["final_loss", "init_loss", "n_embd", "bias"])
 def test_an_empty_cell_is_no_value(ours, text):
     assert value(ours, text) is None
@@ -56,7 +62,6 @@ def test_an_empty_key_is_refused(ours):
         ("peak_lr", "nan", "no number"),
         ("peak_lr", "inf", "no number"),
         ("peak_lr", "1e999", "too large"),
-        ("peak_lr", "0,001", "no number"),
         ("peak_lr", "1_000", "no number"),
         ("peak_lr", "fast", "no number"),
         ("n_layer", "0", "whole number of at least 1"),
@@ -65,7 +70,13 @@ def test_an_empty_key_is_refused(ours):
         ("n_layer", "1e99999999999999999999", "whole number"),
         ("seed", "-1", "whole number of at least 0"),
         ("seed", str(2**63), "whole number"),
-        ("final_loss", "diverged", "no number"),
+        ("final_loss", "exploded", "a number, nan or inf for a diverged run, or nothing"),
+        ("final_loss", "nan or so", "no number"),
+        ("final_loss", "1,23", "write it with a decimal point, as 1.23"),
+        ("peak_lr", "0,001", "as 0.001"),
+        ("final_loss", "1,234.5", "no number"),
+        ("final_loss", "[3.5, 3.1]", "use --map losses=COLUMN in place of final_loss"),
+        ("seed", "9" * 5000, "whole number"),
         ("init_loss", "nan", "no number"),
         ("bias", "maybe", "true or false"),
         ("qk_norm", "none", "must be on, off"),
@@ -86,3 +97,49 @@ def test_a_whole_number_keeps_every_digit():
 def test_a_filter_compares_numbers_as_numbers_and_text_as_text():
     assert same("384.0", "384") and same(" 1e-3", "0.001") and same("rotary ", "rotary")
     assert not same("384.5", "384") and not same("Rotary", "rotary") and not same("", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[3.5, 3.25, 3.0]", (3.5, 3.0)),
+        ("[3]", (3.0, 3.0)),
+        (" [ 3.5 ,3e0 ] ", (3.5, 3.0)),
+        ("['3.5', \"3\"]", (3.5, 3.0)),
+        ("[3.5, inf, 3.0]", (3.5, math.inf)),
+        ("[-inf, NaN]", (-math.inf, -math.inf)),
+        ("", None),
+        ("[]", None),
+        ("[ ]", None),
+        ("null", None),
+    ],
+)
+def test_losses_are_the_first_and_the_last_or_the_first_that_is_not_finite(text, found):
+    assert losses(text) == found
+
+
+def test_losses_that_leave_the_numbers_say_so():
+    first, final = losses("[3.5, nan, 3.0]")
+    assert first == 3.5 and math.isnan(final)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("3.5", r"is no list; losses are written as \[3.5, 3.1\]"),
+        ("[3.5, ", "no list"),
+        ("[3.5, fast]", 'holds "fast" at place 1, which is no number'),
+        ("[3.5, null, 3]", "has no value at place 1"),
+        ("[3.5,, 3]", "has no value at place 1"),
+        ("[[3.5], [3]]", 'holds "\\[3.5\\]" at place 0'),
+        ("[__import__('os').getpid()]", "no number"),
+    ],
+)
+def test_a_list_of_anything_else_is_refused(text, why):
+    with pytest.raises(UserError, match=why):
+        losses(text)
+
+
+def test_a_message_shows_the_beginning_of_a_long_cell():
+    assert cut("9" * 5000) == f'"{"9" * 60}"... (5,000 characters)'
+    assert cut("a\nb") == '"a\\nb"'

@@ -20,9 +20,9 @@ def put(write, tmp_path, maps):
 
     def imported(*lines, group=()):
         source = read(write(*lines))
-        mapping = parse(maps, ["n_embd=64"], (), group)
+        mapping = parse(maps, ["n_embd=64"], (), group, ())
         store = Store(tmp_path / "store")
-        rows.put(store, source, mapping, take_in(source, mapping))
+        rows.put(store, source, take_in(source, mapping))
         return store, source.sha256
 
     return imported
@@ -50,6 +50,7 @@ def test_the_map_says_where_the_rows_come_from(put):
         "read": 4,
         "filtered": 0,
         "duplicates": 1,
+        "superseded": 0,
         "kept": 3,
         "without_result": 1,
         "non_finite": 1,
@@ -156,6 +157,6 @@ def test_what_is_no_import_is_in_no_list(put, tmp_path):
 
 def test_a_store_that_is_a_file_is_refused(write, maps):
     path = write(*LINES)
-    mapping = parse(maps, (), (), ())
+    taken = take_in(read(path), parse(maps, (), (), (), ()))
     with pytest.raises(UserError, match="this is a file"):
-        rows.put(Store(path), read(path), mapping, take_in(read(path), mapping))
+        rows.put(Store(path), read(path), taken)

@@ -39,7 +39,8 @@ def expected_trials(planned: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFra
             setting_name(planned, setting),
         )
     )
-    return named.select(Column.TRIAL_ID, *TRIAL_KEY)
+    # A table of another tool can hold an unfinished trial twice: it is missing once.
+    return named.select(Column.TRIAL_ID, *TRIAL_KEY).unique(TRIAL_KEY, maintain_order=True)
 
 
 def full_product(expected: pl.DataFrame) -> pl.DataFrame:

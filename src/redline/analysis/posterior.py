@@ -54,7 +54,7 @@ def posterior(
 def _chunk(
     lower: Floats, upper: Floats, low: Floats, high: Floats, scale: float
 ) -> tuple[Floats, ...]:
-    sigmas = _sigmas(scale)
+    sigmas = sigma_grid(scale)
     table, index = _log_likelihoods(lower, upper, low, high, sigmas)
     logs = table[index].sum(axis=1)  # (group, sigma, mu)
     logs -= logs.max(axis=(1, 2), keepdims=True)
@@ -67,9 +67,9 @@ def _chunk(
     return median, bottom, top, _mass_below(cumulative, low, high, 0.0), ed10
 
 
-def _sigmas(scale: float) -> Floats:
-    # Middles of bins of equal prior mass: a sum over them is an integral over the prior.
-    middles = (np.arange(N_SIGMA) + 0.5) / N_SIGMA
+def sigma_grid(scale: float, n: int = N_SIGMA) -> Floats:
+    """Middles of n bins of equal prior mass of sigma: a sum over them integrates the prior."""
+    middles = (np.arange(n) + 0.5) / n
     return scale * np.asarray(stats.t.ppf(0.5 + middles / 2, SIGMA_DF), dtype=np.float64)
 
 
@@ -88,13 +88,13 @@ def _log_likelihoods(
     mu = start[:, None] + (np.arange(N_MU) + 0.5) / N_MU * (end - start)[:, None]
     scaled = ((side[:, None, None] - mu[:, None, :]) / sigmas[:, None] for side in (a, b))
     table = np.zeros((len(distinct) + 1, len(sigmas), N_MU))
-    table[1:] = _log_mass(*scaled)
+    table[1:] = interval_log_mass(*scaled)
     index = np.zeros(lower.shape, dtype=np.int64)
     index[there] = 1 + found.reshape(-1)
     return table, index
 
 
-def _log_mass(a: Floats, b: Floats) -> Floats:
+def interval_log_mass(a: Floats, b: Floats) -> Floats:
     """log(Phi(b) - Phi(a)) for a < b, without loss far out in either tail."""
     # Above the mean both are close to 1: there the mirrored interval has the same mass.
     flip = a > 0

@@ -78,7 +78,8 @@ def losses(text: str) -> tuple[float, float] | None:
             raise UserError(f"holds {cut(item.strip())} at place {place}, which {error}") from None
         if found is None:
             raise UserError(
-                f"has no value at place {place}; write nan if the run diverged there, or leave it out"
+                f"has no value at place {place}; write nan if the run diverged there, else leave "
+                "the place out"
             )
         values.append(found)
     if not values:

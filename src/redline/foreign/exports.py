@@ -20,7 +20,21 @@ from redline.files import UserError
 
 _WANDB_FACTS = frozenset(
     {
-        *("name", "state", "id", "Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Agent", "ID", "Updated"),
+        *(
+            "name",
+            "state",
+            "id",
+            "Name",
+            "State",
+            "Notes",
+            "User",
+            "Tags",
+            "Created",
+            "Runtime",
+            "Agent",
+            "ID",
+            "Updated",
+        ),
         *("End Time", "Start Time", "Hostname", "Host", "Job Type", "Description", "Commit"),
         *("GPU Type", "GPU Count", "CPU Count", "Python version", "OS", "Logs"),
     }

@@ -7,8 +7,8 @@ pair. A column of which the options say nothing separates rows if
    so far it has more than one value;
 2. the arms share it: wherever two arms have runs of one depth, peak LR, seed and setting, the
    values of the one are among those of the other. Losses, times and parameter counts differ there;
-3. it is no other name of the seed or the peak LR: where there are two seeds, some value is met with
-   two, and the same for the peak LR.
+3. it is no other name of the run, the seed or the peak LR: some value is met in two rows, with two
+   seeds where there are two, and with two peak LRs where there are two.
 
 What is left over is named with the reason. A column that a setting and chance agree on (a host with
 few values, say) separates too: pairs that it splits are listed as missing, and `--ignore` drops it.
@@ -22,41 +22,51 @@ from itertools import pairwise
 import polars as pl
 
 from redline.foreign.cells import spelling
+from redline.store.schema import GROUP_PREFIX, Column
 
-CURVE, PAIR, ARM, SEED, LR, VALUE = "curve", "pair", "arm", "seed", "peak_lr", "value"
+SEED, LR = "seed", "peak_lr"
+_VALUE = "the cells of one column"
 
 
 class Reason(StrEnum):
     """Why a column with more than one value separates nothing."""
 
     ASKED = "as --ignore asks"
-    RESULT = "what a run says of itself"
-    SEED = "another name of the seed"
-    PEAK_LR = "another name of the peak LR"
-    ARM = "differs between the arms of a pair"
+    RESULT = "how a run went"
+    RUN = "another value in every row"
+    SEED = "each value has one seed"
+    PEAK_LR = "each value has one peak LR"
+    ARM = "differ between the arms of a pair"
     SAME = "the same within each depth and setting"
 
 
 def separating(
-    rows: pl.DataFrame, columns: Mapping[str, Sequence[str]], settled: Mapping[str, Reason]
+    rows: pl.DataFrame,
+    curve: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+    settled: Mapping[str, Reason],
 ) -> tuple[tuple[str, ...], dict[str, Reason]]:
     """The columns that keep rows apart, and why each other one that varies does not.
 
-    `rows` has `arm`, `seed`, `peak_lr` and `curve`, which names depth, setting and groups;
+    `rows` has `arm`, `seed`, `peak_lr` and the columns of `curve`: depth, setting and groups.
     `columns` holds the cells of each candidate, `settled` those that are decided already.
     """
-    keys = rows.with_columns(pl.struct(CURVE, LR, SEED).rank("dense").alias(PAIR))
+    pair = [*curve, LR, SEED]
+    finer = list(curve)
     groups: list[str] = []
     unused: dict[str, Reason] = {}
     for name, cells in columns.items():
-        texts = pl.Series(VALUE, one_spelling(cells))
-        if texts.n_unique() == 1:
+        n_value = len(set(cells))
+        if n_value == 1:
             continue
-        reason = settled.get(name) or _reason(keys.with_columns(texts))
+        reason = settled.get(name) or (Reason.RUN if n_value == len(cells) else None)
+        if reason is None:
+            texts = pl.Series(_VALUE, one_spelling(cells))
+            reason = _reason(rows.with_columns(texts), finer, pair)
         if reason is None:
             groups.append(name)
-            finer = pl.struct(pl.col(CURVE), texts).rank("dense").alias(CURVE)
-            keys = keys.with_columns(finer)
+            finer.append(f"{GROUP_PREFIX}{name}")
+            rows = rows.with_columns(pl.Series(finer[-1], one_spelling(cells)))
         else:
             unused[name] = reason
     return tuple(groups), unused
@@ -69,24 +79,26 @@ def one_spelling(cells: Collection[str]) -> list[str]:
     return [known[cell] for cell in cells]
 
 
-def _reason(rows: pl.DataFrame) -> Reason | None:
-    if _most(rows, CURVE, VALUE) == 1:
+def _reason(rows: pl.DataFrame, curve: Sequence[str], pair: Sequence[str]) -> Reason | None:
+    if _most(rows, curve, _VALUE) == 1:
         return Reason.SAME
     for key, reason in ((SEED, Reason.SEED), (LR, Reason.PEAK_LR)):
-        if rows[key].n_unique() > 1 and _most(rows, VALUE, key) == 1:
+        if rows[key].n_unique() > 1 and _most(rows, [_VALUE], key) == 1:
             return reason
-    return None if _arms_share_it(rows) else Reason.ARM
+    return None if _arms_share_it(rows, pair) else Reason.ARM
 
 
-def _most(rows: pl.DataFrame, within: str, key: str) -> int:
-    """The largest number of values of `key` that are met with one value of `within`."""
-    return rows.group_by(within).agg(pl.col(key).n_unique())[key].max()  # pyright: ignore
+def _most(rows: pl.DataFrame, within: Sequence[str], key: str) -> int:
+    """The largest number of values of `key` that are met within one group of rows."""
+    found = rows.group_by(within).agg(pl.col(key).n_unique().alias("n")).get_column("n").max()
+    assert isinstance(found, int)
+    return found
 
 
-def _arms_share_it(rows: pl.DataFrame) -> bool:
-    pairs: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for pair, arm, value in rows.select(PAIR, ARM, VALUE).unique().iter_rows():
-        pairs[pair][arm].add(value)
+def _arms_share_it(rows: pl.DataFrame, pair: Sequence[str]) -> bool:
+    pairs: dict[tuple[object, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for *key, arm, value in rows.select(*pair, Column.ARM, _VALUE).unique().iter_rows():
+        pairs[tuple(key)][arm].add(value)
     return all(
         few <= many
         for arms in pairs.values()

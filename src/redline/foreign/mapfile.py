@@ -66,7 +66,7 @@ def _text(place: str, value: Any, name: str) -> str:
 
 
 def _list(place: str, name: str, content: Any) -> list[str]:
-    entries = cast("list[Any]", content) if isinstance(content, list) else [None]
-    if not all(isinstance(entry, str) for entry in entries):
+    entries = cast("list[Any]", content) if isinstance(content, list) else [content]
+    if not isinstance(content, list) or not all(isinstance(entry, str) for entry in entries):
         raise UserError(f'{place}: {name} must be a list of columns, as {name} = ["width"]')
     return entries

@@ -1,6 +1,7 @@
 """Which columns of another tool's table are ours, and which of its rows are meant."""
 
-from collections.abc import Iterable, Mapping as Table, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as Table
 from typing import Self
 
 from pydantic import model_validator
@@ -100,20 +101,22 @@ def parse(
 
 
 def built(
-    fields: Table[str, dict[str, str]], groups: Iterable[str], ignores: Iterable[str], where: str
+    fields: Table[str, dict[str, str]], groups: Iterable[str], ignores: Iterable[str], place: str
 ) -> Mapping:
-    """A mapping of parts that were read; `where` begins the sentence if they do not fit.
+    """A mapping of parts that were read; `place` begins the sentence if they do not fit.
 
     Raises:
         UserError: the parts contradict each other.
     """
     found = Mapping.model_construct(
-        **fields,
+        map=fields["map"],
+        set=fields["set"],
+        where=fields["where"],
         group=tuple(dict.fromkeys(name.strip() for name in groups)),
         ignore=tuple(dict.fromkeys(name.strip() for name in ignores)),
     )
     if problem := next(_problems(found), None):
-        raise UserError(where + problem)
+        raise UserError(place + problem)
     return found
 
 
@@ -182,7 +185,7 @@ def refuse_stranger(place: str, ours: str, value: str, option: str) -> None:
     )
 
 
-def _problems(mapping: Mapping) -> Iterable[str]:
+def _problems(mapping: Mapping) -> Iterator[str]:
     """What is wrong with a mapping, whatever the table."""
     given = (*mapping.map, *mapping.set)
     yield from (f"{shown(name)} is no column of ours" for name in given if name not in MAPPABLE)

@@ -41,9 +41,7 @@ def _flat(column: pl.Series) -> list[pl.Series]:
     if not isinstance(column.dtype, pl.Struct):
         return [column]
     parts = column.struct.unnest()
-    return [
-        leaf for part in parts for leaf in _flat(part.rename(f"{column.name}.{part.name}"))
-    ]
+    return [leaf for part in parts for leaf in _flat(part.rename(f"{column.name}.{part.name}"))]
 
 
 def _texts(column: pl.Series) -> list[str]:

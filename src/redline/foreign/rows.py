@@ -38,7 +38,7 @@ class Import(Frozen):
     mapping: Mapping
 
 
-def put(store: Store, source: Source, mapping: Mapping, intake: Intake) -> Import:
+def put(store: Store, source: Source, intake: Intake) -> Import:
     """Keep the rows of a file; those that another mapping of the same file gave are replaced.
 
     Raises:
@@ -54,7 +54,7 @@ def put(store: Store, source: Source, mapping: Mapping, intake: Intake) -> Impor
         rows_sha256=hashlib.sha256(content.getvalue()).hexdigest(),
         redline=__version__,
         counts=intake.counts,
-        mapping=mapping,
+        mapping=intake.mapping,
     )
     folder = store.import_dir(source.sha256)
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,6 +118,7 @@ def provenance(source: Import) -> list[tuple[str, str]]:
         ("SHA-256", source.sha256),
         ("Rows", f"{counts.read:,} read, {counts.filtered:,} left out, {counts.kept:,} kept"),
         ("Exact copies", f"{counts.duplicates:,}, which count once"),
+        ("Runs tried again", f"{counts.superseded:,}, in place of which the finished one counts"),
         ("Read by", f"redline {source.redline}"),
     ]
 
