@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from redline.analysis.comparable import planned
+from redline.analysis.findings import Design, Findings, Measured, find
 from redline.analysis.outcome import outcomes
 from redline.config.analysis import Analysis
 from redline.config.edit import put
@@ -37,7 +38,10 @@ PROBES = {
     "max_logit": pl.Float64,
     "entropy": pl.Float64,
     "entropy_normalised": pl.Float64,
+    "outlier_ratio": pl.Float64,
+    "kurtosis_max": pl.Float64,
 }
+NO_SERIES, NO_PROBES = pl.DataFrame(schema=SERIES), pl.DataFrame(schema=PROBES)
 
 
 def make_trial(arm: str = "off", **changes: Any) -> Trial:
@@ -58,18 +62,24 @@ def make_trial(arm: str = "off", **changes: Any) -> Trial:
 
 def make_row(final_loss: float | None = 2.0, **changes: Any) -> dict[str, Any]:
     """One finished trial; a `final_loss` of None is a trial that ended non-finite at step 123."""
-    trial = make_trial(**changes)
-    name = f"{trial.model.arm}-{trial.model.n_layer}-{trial.train.peak_lr:g}-{trial.seed}"
+    row = planned([("", make_trial(**changes))]).row(0, named=True)
+    hashes = {Column.TOKEN_SHA256: "a" * 64, Column.TOKENIZER_SHA256: "b" * 64}
+    losses = {Column.INIT_LOSS: INIT_LOSS, Column.BIGRAM_LOSS: BIGRAM_LOSS}
+    return named(row | hashes | losses | ended(final_loss))
+
+
+def named(row: dict[str, Any]) -> dict[str, Any]:
+    key = (row[Column.ARM], row["n_layer"], f"{row['peak_lr']:g}", row["seed"])
+    return row | {Column.TRIAL_ID: "-".join(map(str, key))}
+
+
+def ended(final_loss: float | None) -> dict[str, Any]:
     died = final_loss is None
-    return planned([(name, trial)]).row(0, named=True) | {
-        Column.TOKEN_SHA256: "a" * 64,
-        Column.TOKENIZER_SHA256: "b" * 64,
-        Column.INIT_LOSS: INIT_LOSS,
+    return {
         Column.FINAL_LOSS: final_loss,
         Column.STEPS_DONE: 123 if died else N_STEP,
         Column.NON_FINITE: "loss" if died else None,
         Column.NON_FINITE_STEP: 123 if died else None,
-        Column.BIGRAM_LOSS: BIGRAM_LOSS,
     }
 
 
@@ -81,12 +91,33 @@ def to_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def make_sweep(losses: Losses, **changes: Any) -> pl.DataFrame:
     """Trials from (arm, peak LR) -> final loss of seed 0, 1, ..."""
+    template = {arm: make_row(arm=arm, **changes) for arm in {arm for arm, _ in losses}}
     return to_frame(
         [
-            make_row(loss, arm=arm, train__peak_lr=lr, seed=seed, **changes)
+            named(template[arm] | {"peak_lr": lr, "seed": seed} | ended(loss))
             for (arm, lr), of_seed in losses.items()
             for seed, loss in enumerate(of_seed)
         ]
+    )
+
+
+def make_arms(**arms: Mapping[float, Sequence[float | None]]) -> Losses:
+    """`off={peak LR: losses}, on={...}` -> what `make_sweep` takes."""
+    return {(arm, lr): of_seed for arm, of_arm in arms.items() for lr, of_seed in of_arm.items()}
+
+
+def make_findings(
+    trials: pl.DataFrame,
+    analysis: Analysis,
+    design: pl.DataFrame | None = None,
+    registered: Sequence[float] | None = None,
+    *,
+    is_whole: bool = True,
+) -> Findings:
+    """Findings without series and probes; without a `design`, what there is was to be."""
+    planned = trials.unique(Column.TRIAL_ID, maintain_order=True) if design is None else design
+    return find(
+        Measured(trials, NO_SERIES, NO_PROBES), Design(planned, registered, is_whole), analysis
     )
 
 
@@ -98,42 +129,42 @@ def make_series(trial_id: str, **columns: Sequence[float]) -> pl.DataFrame:
     return pl.DataFrame(steps | fixed | columns | {"eval_loss": [None] * n_step}, schema=SERIES)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def analysis() -> Analysis:
     return Analysis(delta=(0.1, 0.3), failed_margin=0.3, m_nec=0.1, m_eq=0.05)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def trial() -> Callable[..., Trial]:
     return make_trial
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def row() -> Callable[..., dict[str, Any]]:
     return make_row
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def frame() -> Callable[..., pl.DataFrame]:
     return to_frame
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sweep() -> Callable[..., pl.DataFrame]:
     return make_sweep
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def series() -> Callable[..., pl.DataFrame]:
     return make_series
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def probes() -> Callable[..., pl.DataFrame]:
     return lambda rows=(): pl.DataFrame(list(rows), schema=PROBES)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def judge(analysis: Analysis) -> Callable[..., dict[str, dict[str, Any]]]:
     """Trial id -> the row of `outcomes`."""
 
@@ -143,9 +174,30 @@ def judge(analysis: Analysis) -> Callable[..., dict[str, dict[str, Any]]]:
         probes: pl.DataFrame | None = None,
         analysis: Analysis = analysis,
     ) -> dict[str, dict[str, Any]]:
-        series = pl.DataFrame(schema=SERIES) if series is None else series
-        probes = pl.DataFrame(schema=PROBES) if probes is None else probes
+        series = NO_SERIES if series is None else series
+        probes = NO_PROBES if probes is None else probes
         table = outcomes(trials, series, probes, analysis)
         return {row["trial_id"]: row for row in table.iter_rows(named=True)}
 
     return run
+
+
+@pytest.fixture(scope="session")
+def judged(analysis: Analysis) -> Callable[..., pl.DataFrame]:
+    """Losses -> the table of `outcomes`."""
+
+    def run(losses: Losses, analysis: Analysis = analysis, **changes: Any) -> pl.DataFrame:
+        return outcomes(make_sweep(losses, **changes), NO_SERIES, NO_PROBES, analysis)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def findings(analysis: Analysis) -> Callable[..., Findings]:
+    """Trials, and options of `make_findings` -> findings."""
+    return lambda trials, **options: make_findings(trials, analysis, **options)
+
+
+@pytest.fixture(scope="session")
+def arms() -> Callable[..., Losses]:
+    return make_arms

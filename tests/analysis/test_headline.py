@@ -6,8 +6,8 @@ NAN, INF = float("nan"), float("inf")
 NAME = "off-2-0.01-0"
 
 
-def probe(step, layer, max_logit=None, entropy=None, normalised=None):
-    return {
+def probe(step, layer, max_logit=None, entropy=None, normalised=None, **more):
+    return more | {
         "trial_id": NAME,
         "step": step,
         "layer": layer,
@@ -28,6 +28,8 @@ FULL = [
     probe(400, 0, 4.0, 1.5, 0.5),
     probe(400, 1, 5.0, 1.2, 0.4),
     probe(400, 2),
+    probe(200, 2, outlier_ratio=9.0, kurtosis_max=30.0),
+    probe(400, 0, outlier_ratio=4.0, kurtosis_max=3.0),
 ]
 
 
@@ -46,6 +48,8 @@ def test_each_headline_is_the_value_of_its_own_step_and_layer(sweep, probes):
         "min_entropy": 0.2,
         "final_entropy_normalised": 0.4,
         "min_entropy_normalised": 0.05,
+        "max_outlier_ratio": 9.0,
+        "max_kurtosis": 30.0,
     }
 
 
@@ -74,6 +78,14 @@ def test_a_lost_logit_is_no_small_one(sweep, probes):
     assert one(trials, probes([probe(8, 0, 1.0), probe(80, 0, INF)]))["running_max_logit"] == INF
     lost = one(trials, probes([probe(8, 0, 1.0), probe(80, 0, NAN)]))
     assert math.isnan(lost["running_max_logit"])
+
+
+def test_a_lost_outlier_is_no_small_one(sweep, probes):
+    trials = sweep({("off", 0.01): [2.0]})
+    values = [probe(8, 0, outlier_ratio=x, kurtosis_max=x) for x in (5.0, NAN)]
+    row = one(trials, probes(values))
+    assert math.isnan(row["max_outlier_ratio"])
+    assert math.isnan(row["max_kurtosis"])
 
 
 def test_a_fractional_step_is_rounded_up(sweep, probes):

@@ -101,4 +101,4 @@ def test_warm_up_steps_are_those_of_the_trial(trial, row, frame):
     changes = [{"train__n_step": 25}, {"train__n_step": 25, "train__warmup_fraction": 0.001}, {}]
     trials = frame([row(seed=i, **change) for i, change in enumerate(changes)])
     expected = [trial(**change).train.warmup_step for change in changes]
-    assert warmup_steps(trials).to_list() == expected == [2, 1, 40]
+    assert trials.select(warmup_steps()).to_series().to_list() == expected == [2, 1, 40]

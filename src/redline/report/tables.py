@@ -154,6 +154,7 @@ def _thresholds(found: Findings) -> Table:
             Cell(row[Column.ARM]),
             Cell(row[thr.TIER]),
             Cell(thr.interval_text(row)),
+            Cell(thr.estimate_text(row) or NONE),
             Cell(_interval(row[thr.LOWEST_LR], row[thr.HIGHEST_LR], "g")),
             Cell(str(row[thr.N_SEED])),
             Cell(str(row[thr.N_MISFIT])),
@@ -165,9 +166,11 @@ def _thresholds(found: Findings) -> Table:
         "thresholds",
         "Highest stable learning rate",
         "The grid interval of the median seed, from the split of each seed's outcomes with the "
-        "fewest misfits. Unstable: non-finite, failed, or degraded by the largest delta; usable "
-        "measures from the best loss of all arms.",
-        ("arm", "tier", "highest stable LR", "all seeds", "seeds", "misfits"),
+        "fewest misfits, and the posterior median of the mean threshold with its 95 % interval "
+        "(only a limit where half of the seeds or the interval leave the grid). Unstable: "
+        "non-finite, failed, or degraded by the largest delta; usable measures from the best loss "
+        "of all arms.",
+        ("arm", "tier", "median seed", "posterior", "all seeds", "seeds", "misfits"),
         rows,
         n_key=2,
     )
