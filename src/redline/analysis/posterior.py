@@ -124,4 +124,5 @@ def _mass_below(cumulative: Floats, low: Floats, high: Floats, value: float) -> 
 def ragged(rows: Sequence[Sequence[float]]) -> Floats:
     """Rows of different length as one array, filled with NaN."""
     width = max(map(len, rows), default=0)
-    return np.array([[*row, *[np.nan] * (width - len(row))] for row in rows], dtype=np.float64)
+    filled = [[*row, *[np.nan] * (width - len(row))] for row in rows]
+    return np.array(filled, dtype=np.float64).reshape(len(rows), width)

@@ -208,6 +208,12 @@ def _open_ends(below: pl.Expr, above: pl.Expr) -> pl.Expr:
 
 
 def _with_estimates(found: pl.DataFrame, scale: float) -> pl.DataFrame:
+    if found.is_empty():
+        numbers = (ESTIMATE_LR, ESTIMATE_LOWER, ESTIMATE_UPPER, ED10_LR)
+        return found.with_columns(
+            *(pl.lit(None, pl.Float64).alias(name) for name in numbers),
+            pl.lit(None, pl.String).alias(ESTIMATE_CENSORED),
+        )
     lower, upper = (_log(ragged(found[name].to_list())) for name in ("_lower", "_upper"))
     bottom, top = (_log(found[name].to_numpy()) for name in (TESTED_FROM, TESTED_TO))
     step = (top - bottom) / np.maximum(found[N_RATE].to_numpy() - 1, 1)
