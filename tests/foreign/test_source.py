@@ -35,13 +35,13 @@ def test_one_table_is_the_same_in_every_format(tmp_path, suffix):
     assert source.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("kind", set(SUFFIXES.values()))
+@pytest.mark.parametrize("kind", sorted(set(SUFFIXES.values())))
 @pytest.mark.parametrize("name", ["a", "a.txt", "a.json", "runs.2024"])
 def test_a_name_that_says_nothing_leaves_it_to_the_content(tmp_path, kind, name):
     assert read(put(tmp_path / name, kind)).header == ("lr", "depth")
 
 
-@pytest.mark.parametrize("kind", set(SUFFIXES.values()))
+@pytest.mark.parametrize("kind", sorted(set(SUFFIXES.values())))
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_name_that_says_something_else_is_one_sentence(tmp_path, kind, suffix):
     path = put(tmp_path / f"a{suffix}", kind)
