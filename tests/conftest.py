@@ -12,9 +12,14 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
 import pytest
+from hypothesis import settings
 
 from redline.config.edit import put
 from redline.config.trial import Trial
+
+# Speed is measured by benchmarks, never by a test: a busy machine must not fail one.
+settings.register_profile("redline", deadline=None)
+settings.load_profile("redline")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

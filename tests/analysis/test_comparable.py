@@ -92,9 +92,62 @@ def test_an_empty_table_stays_empty(sweep):
     assert comparable(sweep({("off", 0.01): [2.0]}).clear()).select(pl.len()).item() == 0
 
 
+UNKNOWN = ("init_loss", "bigram_loss", "token_sha256", "tokenizer_sha256", "device", "precision")
+
+
+@pytest.fixture
+def blank(row, frame):
+    """Changes of rows -> rows of another tool: keys, a final loss and an origin, little else."""
+    unknown = (*UNKNOWN, "steps_done", "n_step", "warmup_fraction")
+    return lambda *rows: frame(
+        [row() | dict.fromkeys(unknown) | {"origin": "sweep.csv"} | changes for changes in rows]
+    )
+
+
 def test_short_names_leave_out_what_most_settings_share_and_stay_distinct():
     names = ["pos=learned, tied=true", "pos=rope, tied=true", "pos=learned, tied=false"]
     short = short_names(names)
     assert [short[name] for name in names] == ["base", "pos=rope", "tied=false"]
     assert short_names([""]) == {"": ""}
     assert len(set(short_names(["a=1", "a=2"]).values())) == 2
+
+
+def test_rows_of_another_tool_need_their_keys_and_a_final_loss_alone(blank):
+    out = comparable(blank({}, {"seed": 1, "final_loss": 2.1}))
+    assert out["control"].to_list() == ["", ""]
+    assert out["init_loss"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize("key", ["trial_id", "arm", "n_layer", "peak_lr", "seed"])
+def test_rows_of_another_tool_without_a_key_are_refused(blank, key):
+    with pytest.raises(UserError, match=f"{key} is missing in 1 of the trials"):
+        comparable(blank({}, {"seed": 1} | {key: None}))
+
+
+@pytest.mark.parametrize("name", ["token_sha256", "init_loss", "bigram_loss", "steps_done"])
+def test_rows_of_our_own_need_what_those_of_another_tool_may_lack(blank, row, frame, name):
+    comparable(blank({name: None}))
+    with pytest.raises(UserError, match=f"{name} is missing in 1 of the trials"):
+        comparable(frame([row() | {name: None}]))
+
+
+def test_a_foreign_row_that_diverged_needs_a_loss_to_count_at(blank):
+    died = {"final_loss": None, "non_finite": "loss"}
+    with pytest.raises(UserError, match=r"non-finite and without init_loss.* in 1 of the trials"):
+        comparable(blank({"init_loss": None} | died))
+    assert comparable(blank({"init_loss": 10.8} | died)).height == 1
+
+
+def test_groups_of_another_tool_are_settings_by_their_own_name(blank):
+    rows = blank({}, {"trial_id": "wide"}).with_columns(pl.Series("group.width", ["64", "128"]))
+    assert comparable(rows)["control"].to_list() == ["width=64", "width=128"]
+
+
+def test_a_group_that_a_row_does_not_state_is_a_group(blank):
+    rows = blank({}, {"trial_id": "other"}).with_columns(pl.Series("group.width", ["64", None]))
+    assert comparable(rows)["control"].to_list() == ["width=64", "width=unknown"]
+
+
+def test_a_group_that_all_rows_share_is_no_setting(blank):
+    rows = blank({}, {"seed": 1}).with_columns(pl.lit("64").alias("group.width"))
+    assert comparable(rows)["control"].to_list() == ["", ""]

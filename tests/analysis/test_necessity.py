@@ -15,8 +15,8 @@ from redline.files import UserError
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 T_975_2, T_95_2 = 4.302653, 2.919986
 
-# Paired differences of three seeds with s = 0.01: the interval is the mean +- 4.3027 * 0.01 / sqrt 3
-# = +- 0.0248, so each mean below lies on the side that its name says of m_eq = 0.05, m_nec = 0.1.
+# Paired differences of three seeds with s = 0.01: the interval is the mean +- 4.3027 * 0.01 / 1.732
+# = 0.0248, so each mean below lies on the side that its name says of m_eq = 0.05, m_nec = 0.1.
 SPREAD = (-0.01, 0.0, 0.01)
 HELPS, BETWEEN, ABSENT, HURTS = 0.3, 0.075, 0.0, -0.3
 UNSURE = 0.11  # 0.0852 to 0.1348: neither
@@ -132,6 +132,8 @@ def test_discordant_pairs_are_counted_on_both_sides(judged, analysis):
         (ABSENT, "droppable"),
         (BETWEEN, "small benefit"),
         (HURTS, "hurts"),
+        (-0.08, "hurts"),  # -0.1048 to -0.0552
+        (-0.06, "droppable"),  # -0.0848 to -0.0352: worse with it, by less than the margin
         (UNSURE, "undecided"),
     ],
 )

@@ -73,7 +73,8 @@ def comparable(trials: pl.DataFrame) -> pl.DataFrame:
         raise UserError(f"the table of trials lacks the column {', '.join(absent)}")
     for name in KEYS if Column.ORIGIN in trials.columns else NEVER_NULL:
         refuse(trials.filter(pl.col(name).is_null()), f"{name} is missing")
-    uncounted = pl.col(Column.NON_FINITE).is_not_null() & pl.col(Column.INIT_LOSS).is_null()
+    lost = pl.col(Column.NON_FINITE).is_not_null() | ~pl.col(Column.FINAL_LOSS).is_finite()
+    uncounted = lost & pl.col(Column.INIT_LOSS).is_null()
     refuse(
         trials.filter(uncounted),
         "non-finite and without init_loss, the loss that a non-finite trial counts at,",

@@ -91,17 +91,18 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
     Raises:
         UserError: rows that cannot be compared; see `outcome.outcomes`.
     """
-    judged = outcomes(measured.trials, measured.series, measured.probes, analysis).join(
+    judged = outcomes(
+        measured.trials, measured.series, measured.probes, analysis, design.registered_lr
+    ).join(
         headlines(measured.trials.unique(Column.TRIAL_ID), measured.probes),
         on=Column.TRIAL_ID,
         how="left",
         maintain_order="left",
     )
-    expected = expected_trials(design.trials, judged)
-    if not design.is_whole:
-        expected = full_product(expected)
+    planned = expected_trials(design.trials, judged)
+    expected = planned if design.is_whole else full_product(planned)
     table = cells(judged, expected, analysis)
-    paired = deltas(judged, analysis)
+    paired = deltas(judged, analysis, planned)
     bounds = boundaries(paired, analysis)
     limits = thresholds(judged, analysis)
     return Findings(
@@ -113,6 +114,6 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
         boundaries=bounds,
         thresholds=limits,
         optima=optima(judged),
-        sensitivities=sensitivities(judged, expected, design.registered_lr),
+        sensitivities=sensitivities(judged, planned, design.registered_lr),
         verdicts=verdicts(table, paired, bounds, limits, analysis),
     )

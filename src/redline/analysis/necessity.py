@@ -75,15 +75,22 @@ def paired_deltas(outcomes: pl.DataFrame) -> pl.DataFrame:
     ).sort(CELL_KEY)
 
 
-def deltas(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+def deltas(
+    outcomes: pl.DataFrame, analysis: Analysis, expected: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """One row a (control, n_layer, arm, peak_lr): mean delta, its interval, and what it decides.
+
+    A cell that is `expected` in both arms and has no pair yet keeps its row, undecided: no climb
+    passes over it.
 
     `state` is needed, droppable, small benefit, hurts, undecided, or beyond the range; `why` says
     what an undecided state lacks.
     """
+    pairs = paired_deltas(outcomes)
+    if expected is not None:
+        pairs = _with_empty_cells(pairs, expected)
     found = (
-        paired_deltas(outcomes)
-        .group_by(CELL_KEY, maintain_order=True)
+        pairs.group_by(CELL_KEY, maintain_order=True)
         .agg(
             *summarised(DELTA),
             pl.col(DELTA).min().alias(MIN_DELTA),
@@ -100,6 +107,15 @@ def deltas(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
         pl.Series(STATE, [state for state, _ in states], dtype=pl.String),
         pl.Series(WHY, [why for _, why in states], dtype=pl.String),
     ).select(DELTA_COLUMNS)
+
+
+def _with_empty_cells(pairs: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
+    """The pairs, and a row without a delta for each shared cell that has none."""
+    cells = expected.select(CELL_KEY).unique()
+    plain = cells.filter(pl.col(Column.ARM) == PLAIN).drop(Column.ARM)
+    shared = cells.filter(pl.col(Column.ARM) != PLAIN).join(plain, on=[*DEPTH_KEY, PEAK_LR])
+    empty = shared.join(pairs, on=CELL_KEY, how="anti")
+    return pl.concat([pairs, empty], how="diagonal").sort(CELL_KEY, maintain_order=True)
 
 
 def boundaries(deltas: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
@@ -139,6 +155,8 @@ def _state(row: Row, analysis: Analysis) -> tuple[str, str]:
     """What a cell decides by itself, and why if it is nothing."""
     m_nec, m_eq = analysis.m_nec, analysis.m_eq
     lower, upper = row[LOWER], row[UPPER]
+    if not row[N_PAIR]:
+        return UNDECIDED, _too_few(0)
     if not row[IN_RANGE]:
         return BOTH_FAIL, "the arm itself is not stable in most seeds from here on"
     if row[N_PAIR] < MIN_SEEDS:

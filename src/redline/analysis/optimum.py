@@ -63,14 +63,18 @@ def _is_worse(losses: Mapping[int, float], best: Mapping[int, float]) -> bool:
 
 
 def _own_best(losses: Losses) -> dict[int, float]:
-    """Seed -> its loss at the LR that is best for the other seeds; needs the same seeds per LR."""
-    seeds = set[int].union(*(set(of_seed) for of_seed in losses.values())) if losses else set[int]()
-    whole = {rate: of_seed for rate, of_seed in losses.items() if of_seed.keys() == seeds}
-    if len(seeds) < 2 or not whole:
-        return {}
-    total = {rate: sum(of_seed.values()) for rate, of_seed in whole.items()}
-    chosen = {seed: min(whole, key=lambda rate: total[rate] - whole[rate][seed]) for seed in seeds}
-    return {seed: whole[rate][seed] for seed, rate in chosen.items()}
+    """Seed -> its loss at the LR that is best for the other seeds."""
+    found: dict[int, float] = {}
+    for seed in sorted({seed for of_seed in losses.values() for seed in of_seed}):
+        others = {
+            rate: [loss for other, loss in of_seed.items() if other != seed]
+            for rate, of_seed in losses.items()
+        }
+        means = {rate: sum(rest) / len(rest) for rate, rest in others.items() if rest}
+        best = min(means, key=lambda rate: means[rate]) if means else None
+        if best is not None and seed in losses[best]:
+            found[seed] = losses[best][seed]
+    return found
 
 
 def _at_own_best(own: Mapping[int, float], plain: Mapping[int, float]) -> dict[str, Any]:

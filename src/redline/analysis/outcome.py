@@ -4,6 +4,8 @@ A threshold can change without retraining, and a diverged trial is a measurement
 mean: where its loss is not finite or above the initial loss, the initial loss stands for it.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from redline.analysis.comparable import (
@@ -49,7 +51,11 @@ def labels(analysis: Analysis) -> tuple[str, ...]:
 
 
 def outcomes(
-    trials: pl.DataFrame, series: pl.DataFrame, probes: pl.DataFrame, analysis: Analysis
+    trials: pl.DataFrame,
+    series: pl.DataFrame,
+    probes: pl.DataFrame,
+    analysis: Analysis,
+    registered_lr: Sequence[float] | None = None,
 ) -> pl.DataFrame:
     """The trials with their references, flags and outcome; `non_finite` is filled from the series.
 
@@ -60,7 +66,7 @@ def outcomes(
     """
     frame = _with_non_finite(comparable(trials), series, probes)
     frame = frame.join(spikes(frame, series), on=Column.TRIAL_ID, how="left")
-    return _with_flags(_with_references(frame), analysis)
+    return _with_flags(_with_references(frame, registered_lr), analysis)
 
 
 def _with_non_finite(
@@ -88,7 +94,7 @@ def _with_non_finite(
     return frame
 
 
-def _with_references(trials: pl.DataFrame) -> pl.DataFrame:
+def _with_references(trials: pl.DataFrame, registered_lr: Sequence[float] | None) -> pl.DataFrame:
     d0 = pl.col(Column.NON_FINITE).is_not_null()
     init_loss = pl.col(Column.INIT_LOSS)
     trials = trials.with_columns(
@@ -98,9 +104,13 @@ def _with_references(trials: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.min_horizontal(Column.FINAL_LOSS, Column.INIT_LOSS))
         .alias(CAPPED_LOSS)
     )
+    # References are those of the registered grid: more tries find a lower loss by luck. An arm that
+    # stands on none of its points has no other reference than its own.
+    on_grid = pl.col(PEAK_LR).is_in(list(registered_lr or ())) if registered_lr else pl.lit(True)
+    referring = trials.filter(on_grid | ~on_grid.any().over(ARM_KEY))
     # Sorted by loss and then by LR, the first cell of an arm is its optimum: the lowest LR on ties.
     arms = (
-        trials.group_by(CELL_KEY)
+        referring.group_by(CELL_KEY)
         .agg(pl.col(CAPPED_LOSS).mean(), pl.col(CAPPED_LOSS).std().alias(SEED_SD))
         .sort(CAPPED_LOSS, PEAK_LR, nulls_last=True)
         .group_by(ARM_KEY, maintain_order=True)

@@ -20,7 +20,7 @@ SIGMA_SCALE = 0.15
 DIFFERENCE_SCALE = 0.2
 """The same for paired differences of two thresholds."""
 SIGMA_DF = 3
-N_MU, N_SIGMA = 256, 40
+N_MU, N_SIGMA = 256, 48
 CHUNK = 200
 TAIL = 0.025
 
@@ -54,9 +54,9 @@ def posterior(
 def _chunk(
     lower: Floats, upper: Floats, low: Floats, high: Floats, scale: float
 ) -> tuple[Floats, ...]:
-    sigmas = sigma_grid(scale)
+    sigmas, log_prior = sigma_grid(scale)
     table, index = _log_likelihoods(lower, upper, low, high, sigmas)
-    logs = table[index].sum(axis=1)  # (group, sigma, mu)
+    logs = table[index].sum(axis=1) + log_prior[:, None]  # (group, sigma, mu)
     logs -= logs.max(axis=(1, 2), keepdims=True)
     joint = np.exp(logs)
     joint /= joint.sum(axis=(1, 2), keepdims=True)
@@ -67,10 +67,15 @@ def _chunk(
     return median, bottom, top, _mass_below(cumulative, low, high, 0.0), ed10
 
 
-def sigma_grid(scale: float, n: int = N_SIGMA) -> Floats:
-    """Middles of n bins of equal prior mass of sigma: a sum over them integrates the prior."""
-    middles = (np.arange(n) + 0.5) / n
-    return scale * np.asarray(stats.t.ppf(0.5 + middles / 2, SIGMA_DF), dtype=np.float64)
+def sigma_grid(scale: float, n: int = N_SIGMA) -> tuple[Floats, Floats]:
+    """Points of sigma, even in their logarithm, and the log prior mass that each stands for.
+
+    Seeds far apart need the far tail of the prior, which bins of equal mass would cut off.
+    """
+    sigma = scale * np.geomspace(1 / 300, 60, n)
+    log_mass = np.asarray(stats.t.logpdf(sigma / scale, SIGMA_DF), dtype=np.float64)
+    log_mass = log_mass + np.log(sigma)
+    return sigma, log_mass - np.log(np.exp(log_mass).sum())
 
 
 def _log_likelihoods(

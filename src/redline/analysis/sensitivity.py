@@ -64,19 +64,26 @@ def _measured(
     stuck = _stuck_arms(outcomes)
     rows: list[dict[str, Any]] = []
     for depth, planned in _planned(expected).items():
-        rates = _shared_rates(planned, registered)
         seeds = sorted({seed for of_rate in planned.values() for _, seed in of_rate})
-        wortsman = matching(rates, WORTSMAN)
-        grids = {STUDY_GRID: rates} | ({WORTSMAN_GRID: wortsman} if wortsman else {})
-        for grid, points in grids.items():
-            found = {
-                arm: _of_arm(arms.get((*depth, arm), {}), points, seeds, (*depth, arm) in stuck)
-                for arm in sorted(planned)
-            }
-            for arm, row in found.items():
+        for arm in sorted(planned):
+            # The plain arm itself stands on what all arms share, so that it can face each of them.
+            sides = (
+                planned if arm == PLAIN else {a: planned[a] for a in (PLAIN, arm) if a in planned}
+            )
+            rates = _shared_rates(sides, registered)
+            wortsman = matching(rates, WORTSMAN)
+            for grid, points in {STUDY_GRID: rates, WORTSMAN_GRID: wortsman}.items():
+                if points is None:
+                    continue
+                both = {
+                    side: _of_arm(
+                        arms.get((*depth, side), {}), points, seeds, (*depth, side) in stuck
+                    )
+                    for side in {arm, PLAIN} & planned.keys()
+                }
+                plain = both.get(PLAIN) if arm != PLAIN else None
                 key = dict(zip(ARM_KEY, (*depth, arm), strict=True)) | {GRID: grid}
-                plain = found[PLAIN] if PLAIN in found and arm != PLAIN else None
-                rows.append(key | row | _paired(plain, row))
+                rows.append(key | both[arm] | _paired(plain, both[arm]))
     return rows
 
 
@@ -133,7 +140,7 @@ def _sensitivity(curve: Sequence[float]) -> float:
 def _why_not(points: Sequence[float], whole: dict[int, list[float]], is_stuck: bool) -> str:
     if len(points) < 2:
         return "the arms share fewer than two learning rates"
-    if not is_log_uniform(points):
+    if points != matching(points, WORTSMAN) and not is_log_uniform(points):
         return "the learning rates are not spaced evenly in log10"
     if not whole:
         return "no seed has finished at every learning rate"

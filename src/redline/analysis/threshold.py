@@ -52,16 +52,18 @@ def tiers(analysis: Analysis) -> Mapping[str, pl.Expr]:
     `unstable` is the headline; `usable` measures from the best loss of all arms, which turns a
     quality gap into a limit and is therefore a row of its own.
     """
-    degraded = {
-        f"degraded_{delta:g}": pl.col(DIVERGED) | (pl.col(d2(delta)) & ~pl.col(below_noise(delta)))
-        for delta in analysis.delta[:-1]
-    }
+
+    def degraded(delta: float) -> pl.Expr:
+        # A loss that the noise could explain is no outcome, neither stable nor unstable.
+        in_noise = pl.col(d2(delta)) & pl.col(below_noise(delta)).fill_null(value=False)
+        return pl.when(~in_noise | pl.col(DIVERGED)).then(pl.col(DIVERGED) | pl.col(d2(delta)))
+
     above = pl.col(PEAK_LR) > pl.col(OPTIMUM_LR)
     worse = pl.col(Column.FINAL_LOSS) > pl.col(BEST_LOSS) + analysis.delta[-1]
     return {
-        UNSTABLE: pl.col(UNSTABLE),
+        UNSTABLE: degraded(analysis.delta[-1]),
         DIVERGED: pl.col(DIVERGED),
-        **degraded,
+        **{f"degraded_{delta:g}": degraded(delta) for delta in analysis.delta[:-1]},
         USABLE: pl.col(DIVERGED) | (worse & above),
     }
 
@@ -99,8 +101,8 @@ def seed_thresholds(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
                 UPPER_LR
             ),
             pl.col("_fewest").first().alias(N_MISFIT),
-            pl.col(PEAK_LR).min().alias(TESTED_FROM),
-            pl.col(PEAK_LR).max().alias(TESTED_TO),
+            pl.col(TESTED_FROM).first(),
+            pl.col(TESTED_TO).first(),
             pl.len().cast(pl.Int64).alias(N_RATE),
         )
         .sort(keys)
@@ -162,15 +164,15 @@ def interval_text(row: Mapping[str, Any]) -> str:
 
 def estimate_text(row: Mapping[str, Any]) -> str:
     """The posterior of a row of `thresholds` in words; empty for one seed."""
-    if row[ESTIMATE_LR] is None:
+    if row[N_SEED] < 2:
         return ""
     match row[ESTIMATE_CENSORED]:
         case "?":
             return "unknown"
         case ">=":
-            return f">= {row[ESTIMATE_LOWER]:.2g}"
+            return f">= {row[ESTIMATE_LOWER]:.2g}" if row[ESTIMATE_LOWER] else "unknown"
         case "<":
-            return f"<= {row[ESTIMATE_UPPER]:.2g}"
+            return f"<= {row[ESTIMATE_UPPER]:.2g}" if row[ESTIMATE_UPPER] else "unknown"
         case _:
             limits = f"{row[ESTIMATE_LOWER]:.2g} to {row[ESTIMATE_UPPER]:.2g}"
             return f"{row[ESTIMATE_LR]:.2g} ({limits})"
@@ -184,12 +186,21 @@ def _by_tier(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
 
     Noise can leave no outcome: such a trial counts as missing, which widens the interval.
     """
+    # The split is sought above the best LR: a trial that dies below it belongs to no boundary.
+    counts = pl.col(PEAK_LR) >= pl.col(OPTIMUM_LR)
     judged = outcomes.select(
-        *ARM_KEY, SEED, PEAK_LR, *(flag.alias(tier) for tier, flag in tiers(analysis).items())
+        *ARM_KEY,
+        SEED,
+        PEAK_LR,
+        *((flag & counts).alias(tier) for tier, flag in tiers(analysis).items()),
     )
     index = [*ARM_KEY, SEED, PEAK_LR]
     return (
         judged.unpivot(index=index, variable_name=TIER, value_name="is_unstable")
+        .with_columns(
+            pl.col(PEAK_LR).min().over([*TIER_KEY, SEED]).alias(TESTED_FROM),
+            pl.col(PEAK_LR).max().over([*TIER_KEY, SEED]).alias(TESTED_TO),
+        )
         .drop_nulls("is_unstable")
         .sort([*TIER_KEY, SEED, PEAK_LR])
     )
@@ -227,15 +238,19 @@ def _with_estimates(found: pl.DataFrame, scale: float) -> pl.DataFrame:
     low = np.where(alike, np.minimum(fit.lower, lower[:, 0]), fit.lower)
     high = np.where(alike, np.maximum(fit.upper, upper[:, 0]), fit.upper)
     few = np.isnan(lower).sum(axis=1) > lower.shape[1] - 2
+    alone = few.copy()
     half = 0.5 * (~np.isnan(lower)).sum(axis=1)
-    open_below = ((lower == -inf).sum(axis=1) >= half) | (low < bottom)
-    open_above = ((upper == inf).sum(axis=1) >= half) | (high > top)
+    lost_below = (lower == -inf).sum(axis=1) >= half
+    lost_above = (upper == inf).sum(axis=1) >= half
+    # A median of seeds that are mostly beyond the grid would be the prior's: there is none.
+    few |= lost_below | lost_above
+    open_below, open_above = lost_below | (low < bottom), lost_above | (high > top)
     many = found[N_SEED].to_numpy() >= MANY_SEEDS
     columns = {
         ESTIMATE_LR: np.where(few, np.nan, 10**fit.median),
-        ESTIMATE_LOWER: np.where(few | np.isinf(low), np.nan, 10**low),
-        ESTIMATE_UPPER: np.where(few | np.isinf(high), np.nan, 10**high),
-        ED10_LR: np.where(many, 10**fit.ed10, np.nan),
+        ESTIMATE_LOWER: np.where(alone | lost_below | np.isinf(low), np.nan, 10**low),
+        ESTIMATE_UPPER: np.where(alone | lost_above | np.isinf(high), np.nan, 10**high),
+        ED10_LR: np.where(many & ~few, 10**fit.ed10, np.nan),
     }
     return (
         found.with_columns(

@@ -121,12 +121,12 @@ class _Evidence:
 
     @property
     def n_seed(self) -> int:
-        return min((row[N_PAIR] for row in self.in_range or self.deltas), default=0)
+        return max((row[N_PAIR] for row in self.in_range or self.deltas), default=0)
 
 
 def _judge(found: _Evidence) -> tuple[str, str, list[str]]:
     holes = _missing(found.cells)
-    if not found.deltas:
+    if not any(row[N_PAIR] for row in found.deltas):
         return UNDECIDED, "No seed has finished in both arms.", holes
     if nothing := _nothing_learned(found.cells):
         return UNDECIDED, nothing, holes
@@ -192,7 +192,7 @@ def _why_undecided(found: _Evidence) -> list[str]:
 
 
 def _beyond(found: _Evidence) -> list[str]:
-    beyond = [row for row in found.deltas if not row[nec.IN_RANGE]]
+    beyond = [row for row in found.deltas if row[N_PAIR] and not row[nec.IN_RANGE]]
     if not beyond or not found.in_range:
         return []
     top = f"Beyond {found.in_range[-1][PEAK_LR]:g} {found.arm} itself is not stable in most seeds"
@@ -213,7 +213,8 @@ def _nothing_learned(cells: Sequence[Row]) -> str:
 
 def _compared(found: _Evidence) -> list[str]:
     """Where the means part; a description beside the rule."""
-    m_nec, rows, arm = found.analysis.m_nec, found.in_range, found.arm
+    m_nec, arm = found.analysis.m_nec, found.arm
+    rows = [row for row in found.in_range if row[N_PAIR]]
     if not rows:
         return []
     apart = list(takewhile(lambda row: _mean(row) > m_nec, reversed(rows)))[::-1]
@@ -275,6 +276,8 @@ def _attention(found: _Evidence, lr: float) -> list[str]:
 
 
 def _reach(found: _Evidence, arm: str) -> str:
+    if arm not in found.reach:
+        return f"Highest stable LR of {arm}: unknown, no outcome is known."
     row = found.reach[arm]
     noisy = [
         f"{cell[PEAK_LR]:g}"
