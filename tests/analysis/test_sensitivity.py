@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from redline.analysis.comparable import planned
 from redline.analysis.grid import expected_trials
-from redline.analysis.sensitivity import WORTSMAN, seed_differences, sensitivities
+from redline.analysis.sensitivity import WORTSMAN, measure, seed_differences, sensitivities
 
 DECADES = (1e-3, 1e-2, 1e-1)
 T_975_2 = 4.302653
@@ -277,7 +277,7 @@ def test_a_sensitivity_is_that_of_the_definition_and_every_d0_is_in_it(judged, s
 
 def test_differences_by_seed_are_those_of_the_table(judged, arms):
     outcomes = judged(arms(off=OFF, on=ON))
-    found = seed_differences(outcomes, expected_trials(outcomes, outcomes), None)
+    found = seed_differences(measure(outcomes, expected_trials(outcomes, outcomes), None))
     assert found["", 2, "on"] == pytest.approx({0: 0.2, 1: 0.7 / 3, 2: 1.4 / 3})
     assert found["", 2, "off"] == {}
 

@@ -12,6 +12,7 @@ from redline.analysis.threshold import (
     interval_text,
     seed_thresholds,
     thresholds,
+    tiers,
 )
 from redline.config.analysis import Analysis
 
@@ -65,7 +66,7 @@ def limit(analysis):
 
 def of_seeds(table, analysis, tier="unstable", arm="off"):
     """Seed -> (lower, upper, misfits)."""
-    found = seed_thresholds(table, analysis).filter(tier=tier, arm=arm)
+    found = seed_thresholds(table, tiers(analysis)).filter(tier=tier, arm=arm)
     return {
         seed: tuple(rest)
         for seed, *rest in found.select("seed", "lower_lr", "upper_lr", "n_misfit").rows()

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import polars as pl
 
 from redline.analysis.comparable import N_COPY
+from redline.analysis.evidence import evidence
 from redline.analysis.grid import expected_trials, full_product, missing_trials
 from redline.analysis.headline import headlines
+from redline.analysis.hypotheses import Hypothesis, hypotheses
 from redline.analysis.necessity import boundaries, deltas
 from redline.analysis.optimum import optima
-from redline.analysis.outcome import outcomes
-from redline.analysis.sensitivity import sensitivities
+from redline.analysis.outcome import UNSTABLE, outcomes
+from redline.analysis.sensitivity import as_table, measure, seed_differences
 from redline.analysis.summary import cells
-from redline.analysis.threshold import thresholds
+from redline.analysis.threshold import seed_thresholds, thresholds, tiers
 from redline.analysis.verdict import Verdict, verdicts
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
@@ -62,6 +64,7 @@ class Findings:
     optima: pl.DataFrame
     sensitivities: pl.DataFrame
     verdicts: tuple[Verdict, ...]
+    hypotheses: tuple[Hypothesis, ...]
 
     @property
     def n_expected(self) -> int:
@@ -105,6 +108,14 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
     paired = deltas(judged, analysis, planned)
     bounds = boundaries(paired, analysis)
     limits = thresholds(judged, analysis)
+    sensitivity = measure(judged, planned, design.registered_lr)
+    numbers = evidence(
+        judged,
+        seed_thresholds(judged, {UNSTABLE: tiers(analysis)[UNSTABLE]}),
+        seed_differences(sensitivity),
+        design.registered_lr,
+        analysis,
+    )
     return Findings(
         analysis=analysis,
         trials=judged,
@@ -114,6 +125,7 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
         boundaries=bounds,
         thresholds=limits,
         optima=optima(judged),
-        sensitivities=sensitivities(judged, planned, design.registered_lr),
+        sensitivities=as_table(sensitivity),
         verdicts=verdicts(table, paired, bounds, limits, analysis),
+        hypotheses=hypotheses(numbers, analysis),
     )

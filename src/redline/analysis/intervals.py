@@ -51,7 +51,7 @@ def mean_interval(values: Sequence[float]) -> Mean:
     if _is_flat(x):
         return Mean(n, mean, 0.0, None, None)
     sd = float(x.std(ddof=1))
-    half = t_quantile(1 - ALPHA, n - 1) * sd / sqrt(n)
+    half = float(t_quantile(1 - ALPHA, n - 1)) * sd / sqrt(n)
     return Mean(n, mean, sd, mean - half, mean + half)
 
 

@@ -7,7 +7,7 @@ matters: results are repeated with half and twice of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,23 @@ def posterior(
 
     `lower`, `upper` have the shape (group, seed), infinite where a seed is censored and NaN where
     a group has fewer seeds; `low`, `high` (group) are the range of the flat prior of mu.
+
+    Limits are infinite where all seeds fall into one interval that is open at that side.
     """
     parts = [
         _chunk(lower[rows], upper[rows], low[rows], high[rows], scale)
         for rows in np.array_split(np.arange(len(lower)), max(1, len(lower) // CHUNK))
     ]
-    return Posterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    fit = Posterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    # Seeds that all fall into one interval say no more than that interval: what the posterior
+    # knows beyond it is its prior.
+    first, last = lower[:, :1], upper[:, :1]
+    alike = ((lower == first) | np.isnan(lower)).all(1) & ((upper == last) | np.isnan(upper)).all(1)
+    return replace(
+        fit,
+        lower=np.where(alike, np.minimum(fit.lower, first[:, 0]), fit.lower),
+        upper=np.where(alike, np.maximum(fit.upper, last[:, 0]), fit.upper),
+    )
 
 
 def _chunk(

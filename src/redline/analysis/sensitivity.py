@@ -31,6 +31,8 @@ N_PAIR = "n_pair"
 WHY = "why"  # why there is no value
 BY_SEED, DIFFERENCE_BY_SEED = "by_seed", "difference_by_seed"
 
+Row = dict[str, Any]
+
 
 def sensitivities(
     outcomes: pl.DataFrame, expected: pl.DataFrame, registered: Sequence[float] | None
@@ -40,29 +42,32 @@ def sensitivities(
     All arms of a depth are measured on the intersection of their expected grids. `registered` are
     the peak LRs of the study's axis; without it all of them count.
     """
-    rows = _measured(outcomes, expected, registered)
+    return as_table(measure(outcomes, expected, registered))
+
+
+def as_table(rows: Sequence[Row]) -> pl.DataFrame:
+    """What `measure` found, without the numbers of single seeds."""
     return pl.DataFrame([{name: row[name] for name in SCHEMA} for row in rows], schema=SCHEMA).sort(
         [*ARM_KEY, GRID]
     )
 
 
-def seed_differences(
-    outcomes: pl.DataFrame, expected: pl.DataFrame, registered: Sequence[float] | None
-) -> dict[ArmKey, dict[int, float]]:
+def seed_differences(rows: Sequence[Row]) -> dict[ArmKey, dict[int, float]]:
     """Arm -> seed -> sensitivity of the plain arm minus its own, on the grid of the study."""
     return {
         (row[CONTROL], row[N_LAYER], row[Column.ARM]): row[DIFFERENCE_BY_SEED]
-        for row in _measured(outcomes, expected, registered)
+        for row in rows
         if row[GRID] == STUDY_GRID
     }
 
 
-def _measured(
+def measure(
     outcomes: pl.DataFrame, expected: pl.DataFrame, registered: Sequence[float] | None
-) -> list[dict[str, Any]]:
+) -> list[Row]:
+    """The rows of `sensitivities`, each with the sensitivity of every seed."""
     arms = losses_by_arm(outcomes)
     stuck = _stuck_arms(outcomes)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for depth, planned in _planned(expected).items():
         seeds = sorted({seed for of_rate in planned.values() for _, seed in of_rate})
         for arm in sorted(planned):
@@ -109,9 +114,7 @@ def _shared_rates(
     return sorted(shared & set(registered) if registered else shared)
 
 
-def _of_arm(
-    losses: Losses, points: Sequence[float], seeds: Sequence[int], is_stuck: bool
-) -> dict[str, Any]:
+def _of_arm(losses: Losses, points: Sequence[float], seeds: Sequence[int], is_stuck: bool) -> Row:
     whole = {
         seed: [losses[rate][seed] for rate in points]
         for seed in seeds
@@ -149,7 +152,7 @@ def _why_not(points: Sequence[float], whole: dict[int, list[float]], is_stuck: b
     return ""
 
 
-def _paired(plain: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+def _paired(plain: Row | None, row: Row) -> Row:
     """The difference to the plain arm; the plain arm itself has none."""
     here: dict[int, float] = row[BY_SEED]
     there: dict[int, float] = plain[BY_SEED] if plain else {}

@@ -68,14 +68,15 @@ def tiers(analysis: Analysis) -> Mapping[str, pl.Expr]:
     }
 
 
-def seed_thresholds(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+def seed_thresholds(outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr]) -> pl.DataFrame:
     """One row a (control, n_layer, arm, tier, seed): its interval and its misfits.
 
+    `flags` are `tiers(analysis)` or some of them.
     `lower_lr` is -inf where the seed is unstable from the start of its grid, `upper_lr` is inf
     where it is stable up to the end.
     """
     keys = [*TIER_KEY, SEED]
-    flagged = _by_tier(outcomes, analysis)
+    flagged = _by_tier(outcomes, flags)
     n_stable = (~pl.col("is_unstable")).sum().over(keys)
     # The cut after a row leaves the unstable ones up to it and the stable ones behind it misfit.
     seen = pl.col("is_unstable").cum_sum().over(keys)
@@ -119,7 +120,8 @@ def thresholds(
     `estimate_censored` is the same for the posterior, also when its interval leaves the grid: then
     only one of its limits is a statement. One seed has no posterior.
     """
-    seeds = seed_thresholds(outcomes, analysis)
+    flags = tiers(analysis)
+    seeds = seed_thresholds(outcomes, flags)
     found = seeds.group_by(TIER_KEY, maintain_order=True).agg(
         # The lower median below and the upper one above: with an even number of seeds the wider.
         pl.col(LOWER_LR).quantile(0.5, "lower"),
@@ -138,7 +140,7 @@ def thresholds(
         _open_ends(pl.col(LOWER_LR) == -inf, pl.col(UPPER_LR) == inf).alias(CENSORED)
     )
     found = _with_estimates(found, scale).join(
-        _spearman_karber(outcomes, analysis), on=TIER_KEY, how="left", maintain_order="left"
+        _spearman_karber(outcomes, flags), on=TIER_KEY, how="left", maintain_order="left"
     )
     ends = (LOWER_LR, UPPER_LR, LOWEST_LR, HIGHEST_LR)
     return found.with_columns(
@@ -181,7 +183,7 @@ def estimate_text(row: Mapping[str, Any]) -> str:
 N_RATE = "_n_rate"
 
 
-def _by_tier(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+def _by_tier(outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr]) -> pl.DataFrame:
     """A row for each trial and tier, ascending in LR, with `is_unstable`.
 
     Noise can leave no outcome: such a trial counts as missing, which widens the interval.
@@ -192,7 +194,7 @@ def _by_tier(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
         *ARM_KEY,
         SEED,
         PEAK_LR,
-        *((flag & counts).alias(tier) for tier, flag in tiers(analysis).items()),
+        *((flag & counts).alias(tier) for tier, flag in flags.items()),
     )
     index = [*ARM_KEY, SEED, PEAK_LR]
     return (
@@ -231,12 +233,7 @@ def _with_estimates(found: pl.DataFrame, scale: float) -> pl.DataFrame:
     # One rate alone has no step: half a decade to both sides is as wide as its neighbours would be.
     step = np.where(step > 0, step, 0.5)
     fit = posterior(lower, upper, bottom - step, top + step, scale)
-    # Seeds that all fall into one interval say no more than that interval.
-    alike = (np.nanmax(lower, 1) == np.nanmin(lower, 1)) & (
-        np.nanmax(upper, 1) == np.nanmin(upper, 1)
-    )
-    low = np.where(alike, np.minimum(fit.lower, lower[:, 0]), fit.lower)
-    high = np.where(alike, np.maximum(fit.upper, upper[:, 0]), fit.upper)
+    low, high = fit.lower, fit.upper
     few = np.isnan(lower).sum(axis=1) > lower.shape[1] - 2
     alone = few.copy()
     half = 0.5 * (~np.isnan(lower)).sum(axis=1)
@@ -270,10 +267,10 @@ def _log(values: Any) -> Any:
         return np.where(values == -inf, -inf, np.log10(np.where(values == -inf, 1.0, values)))
 
 
-def _spearman_karber(outcomes: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+def _spearman_karber(outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr]) -> pl.DataFrame:
     """The mean threshold from the isotonic share of unstable seeds at each LR."""
     shares = (
-        _by_tier(outcomes, analysis)
+        _by_tier(outcomes, flags)
         .group_by([*TIER_KEY, PEAK_LR])
         .agg(pl.col("is_unstable").mean().alias("share"), pl.len().alias("n"))
         .sort([*TIER_KEY, PEAK_LR])
