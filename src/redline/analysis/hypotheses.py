@@ -78,22 +78,31 @@ class Hypothesis:
 
 def hypotheses(evidence: Sequence[Evidence], analysis: Analysis) -> tuple[Hypothesis, ...]:
     """Three verdicts for each piece of evidence, in its order."""
-    first = [_h1(one, analysis) for one in evidence]
-    by_scale: list[list[list[Hypothesis]]] = []
-    for factor in (1.0, *OTHER_SCALES):
-        second = _h2(evidence, factor)
-        third = [_h3(one, factor) for one in evidence]
-        drafts = zip(evidence, first, second, third, strict=True)
-        by_scale.append([_judged(one, three) for one, *three in drafts])
-    return tuple(
-        replace(found, is_prior_dependent=_moves(found, other) and found.n_seed < FULL_SEEDS)
-        for three, *others in zip(*by_scale, strict=True)
-        for found, *other in zip(three, *others, strict=True)
+    found = _at_scale(evidence, analysis, 1.0)
+    few = [i for i, three in enumerate(found) if min(h.n_seed for h in three) < FULL_SEEDS]
+    for factor in OTHER_SCALES:
+        others = _at_scale([evidence[i] for i in few], analysis, factor)
+        for i, other in zip(few, others, strict=True):
+            found[i] = [_marked(*pair) for pair in zip(found[i], other, strict=True)]
+    return tuple(one for three in found for one in three)
+
+
+def _at_scale(
+    evidence: Sequence[Evidence], analysis: Analysis, factor: float
+) -> list[list[Hypothesis]]:
+    """The verdicts with `factor` times the prior scales of the spread between seeds."""
+    drafts = zip(
+        [_h1(one, analysis) for one in evidence],
+        _h2(evidence, factor),
+        [_h3(one, factor) for one in evidence],
+        strict=True,
     )
+    return [_judged(one, three) for one, three in zip(evidence, drafts, strict=True)]
 
 
-def _moves(found: Hypothesis, others: Sequence[Hypothesis]) -> bool:
-    return any(other.verdict != found.verdict for other in others)
+def _marked(found: Hypothesis, other: Hypothesis) -> Hypothesis:
+    moves = found.verdict != other.verdict and found.n_seed < FULL_SEEDS
+    return replace(found, is_prior_dependent=found.is_prior_dependent or moves)
 
 
 @dataclass(frozen=True)

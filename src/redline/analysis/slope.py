@@ -2,13 +2,16 @@
 
 Per seed and depth the isotonic delta crosses the margin between two rates of the grid, or not at
 all. Where every crossing is inside the grid, each seed has a least-squares slope of log10 LR on
-log2 depth, and the slopes have a t interval. With a censored one the intervals themselves are
-fitted: a line with flat priors and sigma ~ half-t(3, 0.15 decade), summed on a grid.
+log2 depth, and the slopes have a t interval. Where in its step a seed crosses is interpolated: if
+losses jump, every crossing lands at the same place of its step, and the slopes of all seeds agree
+on a number that the grid made. So the intervals themselves are fitted too, a line with flat priors
+and sigma ~ half-t(3, 0.15 decade), summed on a grid; what is reported is never narrower than that
+fit, and is that fit alone where a crossing is censored.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, log2, log10
 
 import numpy as np
@@ -82,8 +85,12 @@ def slope(crossings: Sequence[Crossing], scale: float = SIGMA_SCALE) -> Slope:
     if censored > MAX_CENSORED_SHARE * len(crossings):
         why = "more than half of the crossings lie beyond the grid"
         return _none(censored, why, "a wider grid of peak LRs")
-    if censored:
-        return _by_intervals(crossings, censored, scale)
+    fitted = _by_intervals(crossings, censored, scale)
+    return fitted if censored else _wider(fitted, _by_seed(crossings, depths))
+
+
+def _by_seed(crossings: Sequence[Crossing], depths: Sequence[int]) -> tuple[Mean, float]:
+    """The mean slope of the seeds that cross at every depth, and its one-sided p."""
     x = np.log2(depths) - np.log2(depths).mean()
     by_seed: dict[int, dict[int, float]] = {}
     for one in crossings:
@@ -94,8 +101,18 @@ def slope(crossings: Sequence[Crossing], scale: float = SIGMA_SCALE) -> Slope:
         for of_depth in by_seed.values()
         if of_depth.keys() == set(depths)
     ]
-    p = p_greater([-value for value in slopes], 0.0)
-    return Slope(mean_interval(slopes), None if isnan(p) else p, 0)
+    return mean_interval(slopes), p_greater([-value for value in slopes], 0.0)
+
+
+def _wider(fitted: Slope, by_seed: tuple[Mean, float]) -> Slope:
+    mean, p = by_seed
+    if mean.lower is None or mean.upper is None or isnan(p):
+        # Equal slopes in all seeds are the grid's doing: the fit alone knows how wide it is.
+        return replace(fitted, found=replace(fitted.found, n=mean.n))
+    assert fitted.found.lower is not None and fitted.found.upper is not None
+    lower, upper = min(mean.lower, fitted.found.lower), max(mean.upper, fitted.found.upper)
+    assert fitted.p is not None
+    return Slope(replace(mean, lower=lower, upper=upper), max(p, fitted.p), 0)
 
 
 def _none(n_censored: int, why: str, needs: str) -> Slope:
