@@ -58,7 +58,7 @@ def limit(analysis):
     """Outcomes -> the row of one tier and arm."""
 
     def run(table, tier="unstable", arm="off", **options):
-        found = thresholds(table, analysis, **options).filter(tier=tier, arm=arm)
+        found = thresholds(table, tiers(analysis), **options).filter(tier=tier, arm=arm)
         return found.row(0, named=True)
 
     return run
@@ -342,7 +342,7 @@ def test_an_estimate_in_words(flagged, limit):
 
 
 def test_thresholds_of_nothing_are_an_empty_table(judged, analysis):
-    found = thresholds(judged({("off", 0.01): [2.0]}).clear(), analysis)
+    found = thresholds(judged({("off", 0.01): [2.0]}).clear(), tiers(analysis))
     assert found.is_empty()
     assert "estimate_lr" in found.columns
 
@@ -350,7 +350,7 @@ def test_thresholds_of_nothing_are_an_empty_table(judged, analysis):
 def test_deltas_are_arguments_and_name_the_tiers(judged):
     three = Analysis(delta=(0.02, 0.1, 0.3), failed_margin=0.3, m_nec=0.1, m_eq=0.05)
     table = judged({("off", 1e-3): [2.0, 2.001], ("off", 1e-2): [2.05, 2.051]}, analysis=three)
-    found = thresholds(table, three)
+    found = thresholds(table, tiers(three))
     upper = dict(found.select("tier", "upper_lr").rows())
     assert upper == {
         "unstable": None,
@@ -377,7 +377,7 @@ def test_a_planted_mean_threshold_lies_in_its_interval(flagged, analysis, n_seed
     table = flagged(*[[0] * len(rates)] * n_seed, rates=rates).drop("n_layer")
     is_unstable = pl.col("peak_lr").log10() > pl.col("at")
     table = breaks.join(table, on="seed").with_columns(unstable=is_unstable, diverged=is_unstable)
-    found = thresholds(table, analysis).filter(tier="unstable").sort("n_layer")
+    found = thresholds(table, tiers(analysis)).filter(tier="unstable").sort("n_layer")
     mean = pl.Series(10**truth)
     above = found["estimate_lower"].fill_null(0) <= mean
     below = mean <= found["estimate_upper"].fill_null(1e9)

@@ -5,23 +5,26 @@ Pages, texts and the terminal read a `Findings`; none of them computes a number 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
-from redline.analysis.comparable import N_COPY
-from redline.analysis.evidence import evidence
+from redline.analysis.comparable import CONTROL, N_COPY, short_names
+from redline.analysis.conclusions import conclude
 from redline.analysis.grid import expected_trials, full_product, missing_trials
 from redline.analysis.headline import headlines
-from redline.analysis.hypotheses import Hypothesis, hypotheses
-from redline.analysis.necessity import boundaries, deltas
+from redline.analysis.hypotheses import Hypothesis, as_table
 from redline.analysis.optimum import optima
-from redline.analysis.outcome import UNSTABLE, outcomes
-from redline.analysis.sensitivity import as_table, measure, seed_differences
+from redline.analysis.outcome import outcomes
+from redline.analysis.robustness import robustness
 from redline.analysis.summary import cells
-from redline.analysis.threshold import seed_thresholds, thresholds, tiers
+from redline.analysis.threshold import tiers
 from redline.analysis.verdict import Verdict, verdicts
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
+
+MAX_ROBUST = 5000
+"""Trials in the table of robustness, which repeats the analysis once for each seed and LR."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,13 @@ class Findings:
     """The results of one sweep; each frame is described where it is made.
 
     `trials` (one row a finished trial, `outcome` and `headline`), `missing` (`grid`), `cells`
-    (`summary`), `deltas` and `boundaries` (`necessity`), `thresholds`, `optima`, `sensitivities`.
+    (`summary`), `deltas` and `boundaries` (`necessity`), `thresholds`, `optima`, `sensitivities`,
+    `hypotheses`.
     """
 
     analysis: Analysis
+    registered_lr: Sequence[float] | None
+    planned: pl.DataFrame
     trials: pl.DataFrame
     missing: pl.DataFrame
     cells: pl.DataFrame
@@ -81,11 +87,32 @@ class Findings:
         """Exact copies of rows, which count once."""
         return int((self.trials[N_COPY] - 1).sum())
 
+    @cached_property
+    def robustness(self) -> pl.DataFrame:
+        """How the verdict moves with an assumption; made when it is first asked for.
+
+        Settings in their order, the base first, until they hold `MAX_ROBUST` trials.
+        """
+        names = short_names(self.cells[CONTROL])
+        sizes = self.trials.group_by(CONTROL).len().rows_by_key(CONTROL)
+        order = sorted(sizes, key=lambda control: (names[control] not in ("", "base"), control))
+        first, total = list[str](), 0
+        for control in order:
+            total += int(sizes[control][0])
+            if first and total > MAX_ROBUST:
+                break
+            first.append(control)
+        here = pl.col(CONTROL).is_in(first)
+        trials, planned = self.trials.filter(here), self.planned.filter(here)
+        return robustness(trials, planned, self.registered_lr, self.analysis)
+
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """Name -> table, for files."""
         names = ("trials", "missing", "cells", "deltas", "boundaries", "thresholds", "optima")
-        return {name: getattr(self, name) for name in (*names, "sensitivities")}
+        more = ("sensitivities", "robustness")
+        frames: dict[str, pl.DataFrame] = {name: getattr(self, name) for name in (*names, *more)}
+        return frames | {"hypotheses": as_table(self.hypotheses)}
 
 
 def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
@@ -105,27 +132,19 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
     planned = expected_trials(design.trials, judged)
     expected = planned if design.is_whole else full_product(planned)
     table = cells(judged, expected, analysis)
-    paired = deltas(judged, analysis, planned)
-    bounds = boundaries(paired, analysis)
-    limits = thresholds(judged, analysis)
-    sensitivity = measure(judged, planned, design.registered_lr)
-    numbers = evidence(
-        judged,
-        seed_thresholds(judged, {UNSTABLE: tiers(analysis)[UNSTABLE]}),
-        seed_differences(sensitivity),
-        design.registered_lr,
-        analysis,
-    )
+    found = conclude(judged, planned, design.registered_lr, analysis, tiers(analysis))
     return Findings(
         analysis=analysis,
+        registered_lr=design.registered_lr,
+        planned=planned,
         trials=judged,
         missing=missing_trials(expected, judged),
         cells=table,
-        deltas=paired,
-        boundaries=bounds,
-        thresholds=limits,
+        deltas=found.deltas,
+        boundaries=found.boundaries,
+        thresholds=found.thresholds,
         optima=optima(judged),
-        sensitivities=as_table(sensitivity),
-        verdicts=verdicts(table, paired, bounds, limits, analysis),
-        hypotheses=hypotheses(numbers, analysis),
+        sensitivities=found.sensitivities,
+        verdicts=verdicts(table, found.deltas, found.boundaries, found.thresholds, analysis),
+        hypotheses=found.hypotheses,
     )

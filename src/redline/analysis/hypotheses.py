@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, log10, sqrt
 
 import numpy as np
+import polars as pl
 
+from redline.analysis.comparable import CONTROL
 from redline.analysis.evidence import Evidence
 from redline.analysis.intervals import MIN_SEEDS, Mean, mean_interval, p_greater
 from redline.analysis.posterior import DIFFERENCE_SCALE, SIGMA_SCALE, posterior, ragged
 from redline.analysis.power import in_words, seeds_needed
 from redline.analysis.slope import Slope, slope
 from redline.config.analysis import Analysis
+from redline.store.schema import Column
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 LEVEL = 0.05
@@ -76,15 +79,47 @@ class Hypothesis:
         return STATEMENTS[self.name]
 
 
-def hypotheses(evidence: Sequence[Evidence], analysis: Analysis) -> tuple[Hypothesis, ...]:
-    """Three verdicts for each piece of evidence, in its order."""
-    found = _at_scale(evidence, analysis, 1.0)
+def hypotheses(
+    evidence: Sequence[Evidence], analysis: Analysis, scale: float = 1.0
+) -> tuple[Hypothesis, ...]:
+    """Three verdicts for each piece of evidence, in its order.
+
+    `scale` is a factor of the prior scales of the spread between seeds.
+    """
+    found = _at_scale(evidence, analysis, scale)
     few = [i for i, three in enumerate(found) if min(h.n_seed for h in three) < FULL_SEEDS]
     for factor in OTHER_SCALES:
-        others = _at_scale([evidence[i] for i in few], analysis, factor)
+        others = _at_scale([evidence[i] for i in few], analysis, scale * factor)
         for i, other in zip(few, others, strict=True):
             found[i] = [_marked(*pair) for pair in zip(found[i], other, strict=True)]
     return tuple(one for three in found for one in three)
+
+
+def as_table(found: Sequence[Hypothesis]) -> pl.DataFrame:
+    """One row a part of a hypothesis, with the verdict it belongs to; the others decide nothing."""
+    rows = [
+        {
+            CONTROL: h.control,
+            Column.ARM: h.arm,
+            "hypothesis": h.name,
+            "verdict": h.verdict,
+            "p_holm": h.p_holm,
+            "is_prior_dependent": h.is_prior_dependent,
+            "why": h.why,
+            "would_decide": h.would_decide,
+            "part": part.name,
+            "decides": part in h.parts,
+            "estimate": part.estimate,
+            "lower": part.lower,
+            "upper": part.upper,
+            "p": part.p,
+            "n_seed": part.n,
+            "note": part.note,
+        }
+        for h in found
+        for part in (*h.parts, *h.beside)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _at_scale(
@@ -312,3 +347,14 @@ def _above(value: float | None, bound: float) -> bool:
 
 def _below(value: float | None, bound: float) -> bool:
     return value is not None and value < bound
+
+
+_TEXTS = (CONTROL, Column.ARM, "hypothesis", "verdict")
+_NUMBERS = ("estimate", "lower", "upper", "p")
+SCHEMA = (
+    {**dict.fromkeys(_TEXTS, pl.String()), "p_holm": pl.Float64()}
+    | {"is_prior_dependent": pl.Boolean(), "why": pl.String(), "would_decide": pl.String()}
+    | {"part": pl.String(), "decides": pl.Boolean()}
+    | dict.fromkeys(_NUMBERS, pl.Float64())
+    | {"n_seed": pl.Int64(), "note": pl.String()}
+)

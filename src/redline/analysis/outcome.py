@@ -66,7 +66,7 @@ def outcomes(
     """
     frame = _with_non_finite(comparable(trials), series, probes)
     frame = frame.join(spikes(frame, series), on=Column.TRIAL_ID, how="left")
-    return _with_flags(_with_references(frame, registered_lr), analysis)
+    return flagged(referred(frame, registered_lr), analysis)
 
 
 def _with_non_finite(
@@ -94,7 +94,8 @@ def _with_non_finite(
     return frame
 
 
-def _with_references(trials: pl.DataFrame, registered_lr: Sequence[float] | None) -> pl.DataFrame:
+def referred(trials: pl.DataFrame, registered_lr: Sequence[float] | None) -> pl.DataFrame:
+    """The trials with their capped loss and the references of their arm, anew if they have some."""
     d0 = pl.col(Column.NON_FINITE).is_not_null()
     init_loss = pl.col(Column.INIT_LOSS)
     trials = trials.with_columns(
@@ -121,10 +122,14 @@ def _with_references(trials: pl.DataFrame, registered_lr: Sequence[float] | None
         )
         .with_columns(pl.col(REFERENCE_LOSS).min().over(DEPTH_KEY).alias(BEST_LOSS))
     )
-    return trials.join(arms, on=ARM_KEY, how="left", maintain_order="left")
+    known = [name for name in arms.columns if name not in ARM_KEY]
+    return trials.drop(known, strict=False).join(
+        arms, on=ARM_KEY, how="left", maintain_order="left"
+    )
 
 
-def _with_flags(trials: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+def flagged(trials: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
+    """The trials with their flags and outcome, from their references."""
     loss, best, bigram = (pl.col(n) for n in (Column.FINAL_LOSS, BEST_LOSS, Column.BIGRAM_LOSS))
     d0 = pl.col(Column.NON_FINITE).is_not_null()
     above = pl.col(PEAK_LR) > pl.col(OPTIMUM_LR)
@@ -153,4 +158,4 @@ def _with_flags(trials: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
         pl.coalesce(
             *(pl.when(flag).then(pl.lit(label)) for label, flag in ranked), pl.lit("stable")
         ).alias(OUTCOME),
-    ).drop(REBOUNDED)
+    )

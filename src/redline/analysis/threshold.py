@@ -111,16 +111,16 @@ def seed_thresholds(outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr]) -> pl.
 
 
 def thresholds(
-    outcomes: pl.DataFrame, analysis: Analysis, scale: float = SIGMA_SCALE
+    outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr], scale: float = SIGMA_SCALE
 ) -> pl.DataFrame:
     """One row a (control, n_layer, arm, tier): the interval of the median seed, and the posterior.
 
+    `flags` are `tiers(analysis)` or some of them, `scale` is the prior scale of the seeds' spread.
     `censored` is `>=` when half or more of the seeds are stable up to the top of the grid, `<` when
     they are unstable from its start, and `?` when both ends are open. Open ends are null.
     `estimate_censored` is the same for the posterior, also when its interval leaves the grid: then
     only one of its limits is a statement. One seed has no posterior.
     """
-    flags = tiers(analysis)
     seeds = seed_thresholds(outcomes, flags)
     found = seeds.group_by(TIER_KEY, maintain_order=True).agg(
         # The lower median below and the upper one above: with an even number of seeds the wider.
