@@ -22,7 +22,9 @@ from redline.study.spec import Study, default_analysis, load, slug
 from redline.train.device import resolve
 
 if TYPE_CHECKING:
-    from redline.analysis.findings import Findings
+    import polars as pl
+
+    from redline.analysis.findings import Findings, Measured
     from redline.foreign.rows import Import
     from redline.store.tables import Tables
 
@@ -156,12 +158,7 @@ def report(reference: str, root: Path | None = None) -> "list[Reported]":
     store = Store(root or Path(reference))
     if is_import_store(store):
         return report_imports(store)
-    session = open_session(reference, root)
-    if not session.store.exists:
-        raise UserError(
-            f"{session.store.root}: nothing of {session.study.title} has run; "
-            f"`redline run {reference}` begins"
-        )
+    session = open_begun(reference, root)
     own = session.report(session.store.reports)
     return [own, *report_imports(session.store)]
 
@@ -174,28 +171,18 @@ def report_imports(store: Store) -> list[Reported]:
 
 
 def _report_import(store: Store, source: "Import") -> Reported:
-    import polars as pl
-
     from redline.analysis.cautions import cautions
-    from redline.analysis.findings import Design, Measured, find
     from redline.foreign import rows
     from redline.report import sources
     from redline.report.page import Report, write
-    from redline.store.tables import SCHEMAS
 
     frame = rows.load(store, source.sha256)
-    has_result = pl.col(Column.FINAL_LOSS).is_not_null()
-    series, probes = (pl.DataFrame(schema=SCHEMAS[name]) for name in ("series", "probes"))
-    found = find(
-        Measured(frame.filter(has_result), series, probes),
-        Design(frame, registered_lr=None, is_whole=False),
-        default_analysis(),
-    )
+    measured, found = analyse_import(frame)
     report = Report(
         title=source.name,
         findings=found,
-        series=series,
-        probes=probes,
+        series=measured.series,
+        probes=measured.probes,
         facts=sources.facts(found),
         warnings=[*cautions(found), *sources.unknown(frame)],
         audit=[],
@@ -205,6 +192,20 @@ def _report_import(store: Store, source: "Import") -> Reported:
     )
     name = f"{slug(Path(source.name).stem)}-{source.sha256[:8]}"
     return Reported(source.name, found, write(report, store.reports, name))
+
+
+def analyse_import(frame: "pl.DataFrame") -> "tuple[Measured, Findings]":
+    """The rows of another tool's table that have a result, and what they say."""
+    import polars as pl
+
+    from redline.analysis.findings import Design, Measured, find
+    from redline.store.tables import SCHEMAS
+
+    has_result = pl.col(Column.FINAL_LOSS).is_not_null()
+    series, probes = (pl.DataFrame(schema=SCHEMAS[name]) for name in ("series", "probes"))
+    measured = Measured(frame.filter(has_result), series, probes)
+    design = Design(frame, registered_lr=None, is_whole=False)
+    return measured, find(measured, design, default_analysis())
 
 
 def is_import_store(store: Store) -> bool:
@@ -238,6 +239,21 @@ def open_session(reference: str, store: Path | None = None) -> Session:
     for kind in {trial.device for trial in trials}:
         resolve(kind)
     return Session(study, Store(root), trials)
+
+
+def open_begun(reference: str, store: Path | None) -> Session:
+    """Open a study of which something has run; see `open_session`.
+
+    Raises:
+        UserError: nothing of it has run yet.
+    """
+    session = open_session(reference, store)
+    if not session.store.exists:
+        raise UserError(
+            f"{session.store.root}: nothing of {session.study.title} has run; "
+            f"`redline run {reference}` begins"
+        )
+    return session
 
 
 def _prepared(data: Data) -> Tokens | None:

@@ -71,10 +71,10 @@ def at_tested_place(found: Findings, place: Place, reading: Reading) -> NextRuns
         return none("")
     if is_beyond_range(near):
         return none("No run would settle it: the arm itself fails there.")
-    if not line.has_learned:
-        return none("More seeds would settle nothing: no arm has learned enough; train longer.")
     if missing := _missing(found, line, near):
         return missing
+    if not line.has_learned:
+        return none("More seeds would settle nothing: no arm has learned enough; train longer.")
     if reading.how == BEYOND or len({_side(row, analysis) for row in near}) > 1:
         why = f"Peak LR {place.peak_lr:g} itself is not tested"
         return _design(found, place, line, [_snapped(found, place.peak_lr)], MIN_SEEDS, why)

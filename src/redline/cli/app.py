@@ -25,6 +25,7 @@ for verb, about in {
     "retry": "Train again what crashed or ran out of time; a diverged trial is finished.",
     "status": "One screen: done, running, failed with the reason, and the time left.",
     "report": "The verdict in words, and a page with its figures and tables.",
+    "advise": "Is QK-norm needed at a depth, width and peak LR, and what to run if unknown.",
     "doctor": "Self-tests of this installation, and a replay of recorded nanoGPT numbers.",
     "bench": "How fast this machine trains, as ratios against a plain nanoGPT-style loop.",
 }.items():
