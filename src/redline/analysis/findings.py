@@ -77,6 +77,18 @@ class Findings:
         return int(self.cells["n_expected"].sum())
 
     @property
+    def controls(self) -> list[str]:
+        """The settings in their order, the base first."""
+        names = short_names(self.cells[CONTROL])
+        controls = self.cells[CONTROL].unique(maintain_order=True).to_list()
+        return sorted(controls, key=lambda control: names[control] not in ("", "base"))
+
+    @property
+    def base_hypotheses(self) -> list[Hypothesis]:
+        """H1 to H3 of the first setting, the one that the others are changes of."""
+        return [found for found in self.hypotheses if found.control in self.controls[:1]]
+
+    @property
     def state(self) -> str:
         """How much of it is there."""
         done = self.n_expected - self.missing.height
@@ -93,12 +105,10 @@ class Findings:
 
         Settings in their order, the base first, until they hold `MAX_ROBUST` trials.
         """
-        names = short_names(self.cells[CONTROL])
-        sizes = self.trials.group_by(CONTROL).len().rows_by_key(CONTROL)
-        order = sorted(sizes, key=lambda control: (names[control] not in ("", "base"), control))
+        sizes = dict(self.trials.group_by(CONTROL).len().iter_rows())
         first, total = list[str](), 0
-        for control in order:
-            total += int(sizes[control][0])
+        for control in self.controls:
+            total += sizes.get(control, 0)
             if first and total > MAX_ROBUST:
                 break
             first.append(control)

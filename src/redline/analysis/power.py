@@ -35,5 +35,5 @@ def seeds_needed(mean: float, sd: float, n: int, bound: float, alpha: float = AL
 
 
 def in_words(seeds: int | None) -> str:
-    """The number of seeds as a clause."""
-    return f"about {seeds} seeds would decide" if seeds else f"{MAX_SEEDS} seeds would not decide"
+    """The number of seeds that would decide."""
+    return f"about {seeds} seeds" if seeds else f"more than {MAX_SEEDS} seeds"

@@ -107,7 +107,7 @@ def _changes(
         yield replace(base, name=f"prior scales times {factor:g}", scale=factor)
     yield replace(
         base,
-        name="losses capped at the bigram loss, not the initial one",
+        name="losses capped at the bigram loss",
         frames=lambda: anew(
             judged.with_columns(pl.col(Column.BIGRAM_LOSS).alias(Column.INIT_LOSS))
         ),

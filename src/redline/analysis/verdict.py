@@ -14,7 +14,7 @@ import polars as pl
 from redline.analysis import necessity as nec
 from redline.analysis.comparable import ARM_KEY, CONTROL, DEPTH_KEY, PEAK_LR, PLAIN, short_names
 from redline.analysis.headline import MIN_ENTROPY_NORMALISED, RUNNING_MAX_LOGIT
-from redline.analysis.intervals import MIN_SEEDS
+from redline.analysis.intervals import LEVEL, MIN_SEEDS
 from redline.analysis.necessity import DROPPABLE_TO, MEAN_DELTA, MIN_DELTA, N_PAIR, NEEDED_FROM
 from redline.analysis.outcome import BEST_LOSS, SHORT_BUDGET, UNSTABLE, below_noise, labels
 from redline.analysis.summary import N_D0, N_EXPECTED, N_FINISHED, N_NEVER_BEGAN, N_UNSTABLE
@@ -135,6 +135,7 @@ def _judge(found: _Evidence) -> tuple[str, str, list[str]]:
         standing,
         rule,
         [
+            *_unseen(found),
             *_why_undecided(found),
             *_compared(found),
             *(_reach(found, arm) for arm in (PLAIN, found.arm)),
@@ -173,6 +174,18 @@ def _rule(found: _Evidence) -> tuple[str, str]:
         open_ = nec.UNDECIDED if nec.UNDECIDED in states else " or ".join(sorted(states))
         said.append(f"{place}: {open_}.")
     return DECIDED, " ".join(said)
+
+
+def _unseen(found: _Evidence) -> list[str]:
+    """What the mean of a few seeds cannot rule out: that others fail where none of these did."""
+    drop = found.boundary.get(DROPPABLE_TO)
+    if drop is None:
+        return []
+    share = 1 - (1 - LEVEL) ** (1 / found.n_seed)
+    return [
+        f"Droppable is said of the mean: {found.n_seed} seeds of which none failed leave open that "
+        f"up to {share:.0%} of seeds would (95 %)."
+    ]
 
 
 def _why_undecided(found: _Evidence) -> list[str]:

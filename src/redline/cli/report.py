@@ -16,5 +16,7 @@ def report(study: str, *, store: Store = None) -> int:
         console.print(f"{reported.title}: {reported.findings.state}")
         for verdict in reported.findings.verdicts:
             console.print(str(verdict))
+        for found in reported.findings.base_hypotheses:
+            console.print(str(found))
         console.print(f"page: {reported.page}", soft_wrap=True)
     return 0

@@ -19,6 +19,7 @@ from redline.analysis.comparable import (
     HASHES,
     N_LAYER,
     PEAK_LR,
+    PLAIN,
     SEED,
     SETTING,
     short_names,
@@ -30,6 +31,7 @@ from redline.analysis.headline import (
     MIN_ENTROPY_NORMALISED,
     RUNNING_MAX_LOGIT,
 )
+from redline.analysis.hypotheses import Hypothesis
 from redline.analysis.outcome import OUTCOME
 from redline.analysis.spikes import FIRST_SPIKE_STEP, SPIKE_SCORE
 from redline.analysis.verdict import Verdict
@@ -122,7 +124,8 @@ def html(report: Report, drawn: Sequence[Figure]) -> str:
     return environment.get_template("page.html").render(
         report=report,
         verdicts=_verdicts(found),
-        settings=[(names[control], _of(drawn, control)) for control in _controls(found)],
+        hypotheses=_hypotheses(found),
+        settings=[(names[control], _of(drawn, control)) for control in found.controls],
         arms=[(arm, VARIABLES[colour]) for arm, colour in arms(found).items()],
         marks=mark_counts(found).items(),
         tables=tables(found),
@@ -218,10 +221,15 @@ def _verdicts(found: Findings) -> list[Verdict]:
     return sorted(found.verdicts, key=lambda v: names[v.control] not in ("", "base"))
 
 
-def _controls(found: Findings) -> list[str]:
+def _hypotheses(found: Findings) -> list[tuple[str, list[Hypothesis]]]:
+    """Title and hypotheses of each arm that is compared, the base setting first."""
     names = short_names(found.cells[CONTROL])
-    controls = found.cells[CONTROL].unique(maintain_order=True).to_list()
-    return sorted(controls, key=lambda control: names[control] not in ("", "base"))
+    by_pair: dict[tuple[str, str], list[Hypothesis]] = {}
+    for one in found.hypotheses:
+        by_pair.setdefault((one.control, one.arm), []).append(one)
+    order = sorted(by_pair, key=lambda pair: found.controls.index(pair[0]))
+    titles = {(c, a): ", ".join(filter(None, (names[c], f"{PLAIN} against {a}"))) for c, a in order}
+    return [(titles[pair], by_pair[pair]) for pair in order]
 
 
 def _of(drawn: Sequence[Figure], control: str) -> list[Figure]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from redline.analysis import necessity as nec
 from redline.analysis import optimum as opt
+from redline.analysis import robustness as rob
 from redline.analysis import sensitivity as sens
 from redline.analysis import summary as cell
 from redline.analysis import threshold as thr
@@ -53,7 +54,7 @@ class Table:
 def tables(found: Findings) -> list[Table]:
     """The result tables in reading order; one without rows is left out."""
     made = (_deltas(found), _thresholds(found), _sensitivities(found), _optima(found))
-    return [table for table in (*made, _cells(found)) if table.rows]
+    return [table for table in (*made, _cells(found), _robustness(found)) if table.rows]
 
 
 def trial_table(found: Findings) -> Table:
@@ -293,6 +294,49 @@ def _cells(found: Findings) -> Table:
         ),
         rows,
         n_key=2,
+    )
+
+
+def _robustness(found: Findings) -> Table:
+    names = short_names(found.cells[CONTROL])
+    table = found.robustness
+    rows = [
+        (
+            *_setting(row, names),
+            Cell(row[Column.ARM]),
+            Cell(row[rob.CHANGE]),
+            Cell(row[rob.MOVES]),
+            Cell(_number(row[nec.DROPPABLE_TO], "g")),
+            Cell(_number(row[nec.NEEDED_FROM], "g")),
+            *(Cell(row[name] or NONE) for name in rob.NAMES),
+            Cell(row[rob.LIMIT_OF_PLAIN] or NONE),
+            Cell(row[rob.LIMIT_OF_ARM] or NONE),
+        )
+        for row in table.iter_rows(named=True)
+    ]
+    changes = table.filter(pl.col(rob.CHANGE) != rob.REGISTERED)
+    n_moved = changes.filter(pl.col(rob.MOVES) != "").height
+    left = found.cells[CONTROL].n_unique() - table[CONTROL].n_unique()
+    return _table(
+        found,
+        "robustness",
+        "How robust is the verdict?",
+        f"Each row changes one assumption and repeats the analysis; {n_moved} of {changes.height} "
+        "move something. A verdict that only some of them give hangs on that assumption. Without a "
+        "seed there are fewer to decide: undecided is then no contradiction."
+        + (f" {left} settings are not in the table." if left else ""),
+        (
+            "arm",
+            "change",
+            "moves",
+            "droppable up to",
+            "needed from",
+            *rob.NAMES,
+            "stable limit of off",
+            "stable limit of the arm",
+        ),
+        rows,
+        n_key=3,
     )
 
 
