@@ -101,10 +101,12 @@ def _to_run(session: Session, known: Mapping[str, Trial], runs: NextRuns) -> ToR
 
 
 def _lasting_name(session: Session) -> str:
-    """What another study can extend; `STORE/study.toml` is written anew when that one runs."""
+    """What another study can extend for good: a shipped name, or the copy that the store keeps.
+
+    `STORE/study.toml` is written anew when the other study runs, and so may be the file itself.
+    """
     source = Path(session.study.source)
     if source.stem in shipped() and source == locate(source.stem, Path()):
         return source.stem
     kept = session.store.root / "studies" / f"{session.study.digest}.toml"
-    in_store = source.resolve() == (session.store.root / "study.toml").resolve()
-    return str((kept if in_store and kept.exists() else source).resolve())
+    return str((kept if kept.exists() else source).resolve())

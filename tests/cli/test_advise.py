@@ -60,7 +60,7 @@ def in_one_line(text):
 
 
 def snippet_of(text):
-    return text.split("Write this to next.toml:\n\n")[1].split("\n  redline ")[0]
+    return re.split(r"Write this to [^\n]*\.toml:\n\n", text)[1].split("\n  redline ")[0]
 
 
 def commands_of(text):
@@ -180,6 +180,17 @@ def test_the_commands_that_are_shown_train_and_ask_again(store, ask, tmp_path):
     assert "Distance: n_layer 1 tested; peak_lr 0.03 tested." in said
     # The store itself holds the longer study now.
     assert "Distance: n_layer 1 tested; peak_lr 0.03" in in_one_line(ask(store, *again[5:]))
+
+
+def test_a_study_that_was_extended_can_be_extended_again_and_is_no_circle(store, ask, tmp_path):
+    options = ("--peak-lr", "3e-2", "--n-layer")
+    (tmp_path / "next.toml").write_text(snippet_of(ask(store, *options, 1)))
+    # It has not run: the store keeps no copy of it, only of the study under it.
+    again = ask("next.toml", "--store", store, *options, 4)
+    assert "Write this to next-2.toml:" in again
+    (tmp_path / "next-2.toml").write_text(snippet_of(again))
+    trials = open_session("next-2.toml", store).trials
+    assert {trial.model.n_layer for trial in trials} == {1, 2, 4}
 
 
 def test_what_the_study_lacks_is_run_by_its_own_command(store, ask, answer):

@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -22,7 +23,6 @@ from redline.files import UserError, to_json
 UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 SAID = {NEEDED: "Needed.", NOT_NEEDED: "Not needed.", UNKNOWN: "Unknown."}
 HOW = {BETWEEN: "between tested values", BEYOND: "beyond the tested values"}
-NEXT_STUDY = "next.toml"
 
 
 def advise(
@@ -178,7 +178,7 @@ def _print_next(one: Advised, place: Place, study: str, console: Console) -> Non
     price = f"{show.plural(len(todo.trials), 'trial')}, {todo.flops:.3g} FLOPs{time}"
     console.print(f"{lead}: {price}. {runs.why}.")
     if todo.study:
-        console.print(f"Write this to {NEXT_STUDY}:\n")
+        console.print(f"Write this to {_next_study()}:\n")
         console.print(todo.study, soft_wrap=True)
     for command in _commands(todo, one, place, study):
         console.print(f"  {command}", soft_wrap=True)
@@ -209,11 +209,17 @@ def _ranges(values: list[Any]) -> str:
     )
 
 
+def _next_study() -> str:
+    """A file name that is free here: a study that extends itself would be a circle."""
+    names = ("next.toml", *(f"next-{n}.toml" for n in range(2, 1000)))
+    return next(name for name in names if not Path(name).exists())
+
+
 def _commands(todo: ToRun, one: Advised, place: Place, study: str) -> list[str]:
     """What to type: train, then ask again."""
     if todo.problem:
         return []
-    reference = NEXT_STUDY if todo.study else study
+    reference = _next_study() if todo.study else study
     words = [reference] if reference == str(one.store) else [reference, "--store", str(one.store)]
     where = shlex.join(words)
     options = [f"--peak-lr {place.peak_lr!r}", *(_option(*axis) for axis in place.axes.items())]
