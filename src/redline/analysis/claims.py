@@ -13,7 +13,7 @@ from redline.analysis.evidence import Evidence
 from redline.analysis.intervals import Mean, mean_interval, p_greater
 from redline.analysis.posterior import DIFFERENCE_SCALE, SIGMA_SCALE, posterior, ragged
 from redline.analysis.power import in_words, seeds_needed
-from redline.analysis.slope import Slope, slope
+from redline.analysis.slope import Slope, page_trend, slope
 from redline.config.analysis import Analysis
 
 LEVEL = 0.05
@@ -138,12 +138,19 @@ def h3(one: Evidence, factor: float) -> Claim:
         (_slope_part("decades of necessary LR per doubling of depth", found, note),),
         is_contradicted=_above(found.found.lower, 0.0) or inside,
         what_decides=lambda: _needs([(found.found, 0.0, found.needs)]),
-        beside=(
-            ()
-            if relative.why
-            else (_slope_part("the same, from the plain arm's best LR", relative, note),)
-        ),
+        beside=_beside(one, relative, note),
     )
+
+
+def _beside(one: Evidence, relative: Slope, note: str) -> tuple[Part, ...]:
+    """Whether the best LR falls along, and whether depth orders the seeds: both decide nothing."""
+    parts: list[Part] = []
+    if not relative.why:
+        parts.append(_slope_part("the same, from the plain arm's best LR", relative, note))
+    if page := page_trend(one.crossings):
+        statistic, p, n = page
+        parts.append(Part("Page's L for a fall with depth", statistic, None, None, p, n))
+    return tuple(parts)
 
 
 def _slope_part(name: str, found: Slope, note: str) -> Part:

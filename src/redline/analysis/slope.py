@@ -16,6 +16,7 @@ from math import inf, isfinite, isnan, log2, log10
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from redline.analysis.intervals import Mean, mean_interval, p_greater
@@ -113,6 +114,26 @@ def _wider(fitted: Slope, by_seed: tuple[Mean, float]) -> Slope:
     lower, upper = min(mean.lower, fitted.found.lower), max(mean.upper, fitted.found.upper)
     assert fitted.p is not None
     return Slope(replace(mean, lower=lower, upper=upper), max(p, fitted.p), 0)
+
+
+def page_trend(crossings: Sequence[Crossing]) -> tuple[float, float, int] | None:
+    """Page's L for a necessary LR that falls with depth, its p, and the seeds that it ranks.
+
+    It needs three depths and two seeds that have all of them; a crossing beyond the grid ranks
+    first or last.
+    """
+    depths = sorted({crossing.n_layer for crossing in crossings})
+    by_seed: dict[int, dict[int, float]] = {}
+    for one in crossings:
+        place = one.at if one.at is not None else (-inf if one.lower == -inf else inf)
+        by_seed.setdefault(one.seed, {})[one.n_layer] = place
+    rows = [[of[n] for n in depths] for of in by_seed.values() if of.keys() == set(depths)]
+    if len(depths) < 3 or len(rows) < 2:
+        return None
+    ranks = np.apply_along_axis(stats.rankdata, 1, np.array(rows))
+    falling = np.arange(len(depths), 0, -1)
+    found = stats.page_trend_test(ranks, ranked=True, predicted_ranks=falling)
+    return float(found.statistic), float(found.pvalue), len(rows)
 
 
 def _none(n_censored: int, why: str, needs: str) -> Slope:
