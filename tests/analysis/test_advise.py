@@ -539,6 +539,8 @@ def test_the_answers_rise_with_the_rate_and_end_at_the_stated_distances(
     results = findings(pl.concat(parts))
     rates = [rate for deltas in found.values() for rate in deltas]
     is_far = n_layer > MAX_FACTOR * max(found) or n_layer < min(found) / MAX_FACTOR
+    key = ("arm", "n_layer", "peak_lr", "seed")
+    finished = set(results.trials.select(key).iter_rows())
     answers = []
     for peak_lr in ASKED:
         (advice,) = advise(results, Place(n_layer, peak_lr, None, None, None))
@@ -546,5 +548,8 @@ def test_the_answers_rise_with_the_rate_and_end_at_the_stated_distances(
         if is_far or n_seed < 3 or decades > MAX_LR_DECADES + SAME_LR:
             assert advice.answer == UNKNOWN
         answers.append(advice.answer)
+        # What is open says what would settle it, or why nothing would; nothing is run twice.
+        assert advice.next_runs.why or advice.answer != UNKNOWN
+        assert not trials_of(advice) & finished
     known = [answer for answer in answers if answer != UNKNOWN]
     assert (NEEDED, NOT_NEEDED) not in pairwise(known)
