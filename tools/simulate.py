@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from math import inf, log10
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def simulate(
     if workers == 1:
         parts = list(map(_batch, jobs))
     else:
-        with ProcessPoolExecutor(workers) as pool:
+        # A fork would copy the locks of polars' threads and wait for them for ever.
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
             parts = list(pool.map(_batch, jobs))
     intervals, verdicts = zip(*parts, strict=True)
     return pl.concat(intervals), pl.concat(verdicts)
@@ -90,7 +92,7 @@ def _batch(job: tuple[int, int, int, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
         for h in found.hypotheses
         for world in [places[h.control][0]]
     ]
-    kinds = {"width": pl.Float64, "is_true": pl.Boolean}
+    kinds = {"covered": pl.Boolean, "width": pl.Float64, "is_true": pl.Boolean}
     return (
         pl.DataFrame(intervals, schema_overrides=kinds),
         pl.DataFrame(verdicts, schema_overrides=kinds),
@@ -142,7 +144,7 @@ def _held(true: float, lower: float | None, upper: float | None) -> tuple[bool, 
     """A limit that is not there is open."""
     low, high = (-inf if lower is None else lower), (inf if upper is None else upper)
     width = None if lower is None or upper is None else upper - lower
-    return low <= true <= high, width
+    return bool(low <= true <= high), width
 
 
 def _index(world: World, row: Row) -> tuple[int, int]:

@@ -138,7 +138,7 @@ def _mass_below(cumulative: Floats, low: Floats, high: Floats, value: float) -> 
 
 
 def ragged(rows: Sequence[Sequence[float]]) -> Floats:
-    """Rows of different length as one array, filled with NaN."""
-    width = max(map(len, rows), default=0)
+    """Rows of different length as one array, filled with NaN; at least one column."""
+    width = max(1, *map(len, rows)) if rows else 1
     filled = [[*row, *[np.nan] * (width - len(row))] for row in rows]
     return np.array(filled, dtype=np.float64).reshape(len(rows), width)
