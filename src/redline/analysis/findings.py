@@ -14,9 +14,11 @@ from redline.analysis.conclusions import conclude
 from redline.analysis.grid import expected_trials, full_product, missing_trials
 from redline.analysis.headline import headlines
 from redline.analysis.hypotheses import Hypothesis, as_table
+from redline.analysis.mechanism import mechanism
 from redline.analysis.optimum import optima
 from redline.analysis.outcome import outcomes
 from redline.analysis.robustness import robustness
+from redline.analysis.steps import restricted_means, steps_to_threshold, survival_curves
 from redline.analysis.summary import cells
 from redline.analysis.threshold import tiers
 from redline.analysis.verdict import Verdict, verdicts
@@ -55,7 +57,7 @@ class Findings:
 
     `trials` (one row a finished trial, `outcome` and `headline`), `missing` (`grid`), `cells`
     (`summary`), `deltas` and `boundaries` (`necessity`), `thresholds`, `optima`, `sensitivities`,
-    `hypotheses`.
+    `steps` and `survival` (`steps`), `mechanism`, `hypotheses`.
     """
 
     analysis: Analysis
@@ -69,6 +71,9 @@ class Findings:
     thresholds: pl.DataFrame
     optima: pl.DataFrame
     sensitivities: pl.DataFrame
+    steps: pl.DataFrame
+    survival: pl.DataFrame
+    mechanism: pl.DataFrame
     verdicts: tuple[Verdict, ...]
     hypotheses: tuple[Hypothesis, ...]
 
@@ -120,7 +125,7 @@ class Findings:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Name -> table, for files."""
         names = ("trials", "missing", "cells", "deltas", "boundaries", "thresholds", "optima")
-        more = ("sensitivities", "robustness")
+        more = ("sensitivities", "steps", "survival", "mechanism", "robustness")
         frames: dict[str, pl.DataFrame] = {name: getattr(self, name) for name in (*names, *more)}
         return frames | {"hypotheses": as_table(self.hypotheses)}
 
@@ -142,6 +147,7 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
     planned = expected_trials(design.trials, judged)
     expected = planned if design.is_whole else full_product(planned)
     table = cells(judged, expected, analysis)
+    steps = steps_to_threshold(judged, measured.series, analysis)
     found = conclude(judged, planned, design.registered_lr, analysis, tiers(analysis))
     return Findings(
         analysis=analysis,
@@ -155,6 +161,9 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
         thresholds=found.thresholds,
         optima=optima(judged),
         sensitivities=found.sensitivities,
+        steps=restricted_means(steps),
+        survival=survival_curves(steps),
+        mechanism=mechanism(judged),
         verdicts=verdicts(table, found.deltas, found.boundaries, found.thresholds, analysis),
         hypotheses=found.hypotheses,
     )

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import fsum, nan, sqrt
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import special
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 ALPHA = (1 - LEVEL) / 2
@@ -41,27 +38,32 @@ class Mean:
 
 def mean_interval(values: Sequence[float]) -> Mean:
     """The mean of finite values over seeds with its t interval."""
-    x = np.asarray(values, dtype=np.float64)
-    n = len(x)
+    n = len(values)
     if n == 0:
         return Mean(0, None, None, None, None)
-    mean = float(x.mean())
+    mean = fsum(values) / n
     if n == 1:
         return Mean(1, mean, None, None, None)
-    if _is_flat(x):
+    if _is_flat(values):
         return Mean(n, mean, 0.0, None, None)
-    sd = float(x.std(ddof=1))
+    sd = _sd(values, mean)
     half = float(t_quantile(1 - ALPHA, n - 1)) * sd / sqrt(n)
     return Mean(n, mean, sd, mean - half, mean + half)
 
 
 def p_greater(values: Sequence[float], bound: float) -> float:
     """One-sided p of `mean > bound`; NaN where the values give no interval."""
-    x = np.asarray(values, dtype=np.float64)
-    if len(x) < 2 or _is_flat(x):
+    n = len(values)
+    if n < 2 or _is_flat(values):
         return nan
-    t = float(x.mean() - bound) / (float(x.std(ddof=1)) / sqrt(len(x)))
-    return float(special.stdtr(len(x) - 1, -t))
+    mean = fsum(values) / n
+    t = (mean - bound) / (_sd(values, mean) / sqrt(n))
+    return float(special.stdtr(n - 1, -t))
+
+
+def _sd(values: Sequence[float], mean: float) -> float:
+    # A handful of seeds: numpy's overhead would be most of the analysis of a large table.
+    return sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def t_quantile(q: float, df: Any) -> Any:
@@ -101,6 +103,7 @@ def with_interval(frame: pl.DataFrame, lower: str, upper: str, margin: str) -> p
     )
 
 
-def _is_flat(values: Floats) -> bool:
+def _is_flat(values: Sequence[float]) -> bool:
     """Whether all values are the same number, up to the rounding of their differences."""
-    return bool(np.ptp(values) <= FLAT * max(1.0, float(np.abs(values).max())))
+    low, high = min(values), max(values)
+    return high - low <= FLAT * max(1.0, abs(low), abs(high))

@@ -4,9 +4,9 @@ The spread of a few seeds is itself uncertain, so the upper 80 % limit of its sd
 is then too large rather than too small four times in five (protocol section 9).
 """
 
-from math import sqrt
+from bisect import bisect_left
+from math import isnan, sqrt
 
-import numpy as np
 from scipy import special
 
 from redline.analysis.intervals import ALPHA, MIN_SEEDS
@@ -25,13 +25,16 @@ def seeds_needed(mean: float, sd: float, n: int, bound: float, alpha: float = AL
         return None
     # The spread is too small with probability .8 if chi-squared came out this low.
     high_sd = sd * sqrt((n - 1) / float(special.chdtri(n - 1, SD_LEVEL)))
-    seeds = np.arange(MIN_SEEDS, MAX_SEEDS + 1)
-    critical = special.stdtrit(seeds - 1, 1 - alpha)
-    shift = abs(mean - bound) / high_sd * np.sqrt(seeds)
-    power = 1 - np.asarray(special.nctdtr(seeds - 1, shift, critical))
-    # Far out the routine gives up with NaN: there the power is 1.
-    enough = np.isnan(power) | (power >= POWER)
-    return int(seeds[int(enough.argmax())]) if enough.any() else None
+    gap = abs(mean - bound) / high_sd
+
+    def power(seeds: int) -> float:
+        critical = float(special.stdtrit(seeds - 1, 1 - alpha))
+        found = 1 - float(special.nctdtr(seeds - 1, gap * sqrt(seeds), critical))
+        # Far out the routine gives up with NaN: there the power is 1.
+        return 1.0 if isnan(found) else found
+
+    seeds = bisect_left(range(MAX_SEEDS + 1), POWER, lo=MIN_SEEDS, key=power)
+    return seeds if seeds <= MAX_SEEDS else None
 
 
 def in_words(seeds: int | None) -> str:

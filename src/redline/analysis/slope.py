@@ -24,7 +24,7 @@ from redline.analysis.posterior import SIGMA_SCALE, TAIL, interval_log_mass, sig
 
 Floats = NDArray[np.float64]
 
-N_SLOPE, N_LEVEL, N_SIGMA, N_PLACE = 61, 31, 12, 400
+N_SLOPE, N_LEVEL, N_SIGMA, N_PLACE = 49, 25, 12, 400
 EDGE = 1e-6
 MAX_CENSORED_SHARE = 0.5
 

@@ -182,10 +182,8 @@ def _unseen(found: _Evidence) -> list[str]:
     if drop is None:
         return []
     share = 1 - (1 - LEVEL) ** (1 / found.n_seed)
-    return [
-        f"Droppable is said of the mean: {found.n_seed} seeds of which none failed leave open that "
-        f"up to {share:.0%} of seeds would (95 %)."
-    ]
+    said = f"{found.n_seed} seeds of which none failed leave open that up to {share:.0%} of seeds"
+    return [f"Droppable is said of the mean: {said} would (95 %)."]
 
 
 def _why_undecided(found: _Evidence) -> list[str]:

@@ -12,12 +12,16 @@ SAME_LR = 0.03
 
 
 class Analysis(Frozen):
-    """Margins and thresholds, in nats. Part of the study's digest, never of a trial's identity."""
+    """Margins and thresholds, in nats. Part of the study's digest, never of a trial's identity.
+
+    `loss_threshold` is what steps to threshold count to; None is the corpus's bigram loss.
+    """
 
     delta: tuple[PositiveFloat, ...] = Field(min_length=1)
     failed_margin: PositiveFloat
     m_nec: PositiveFloat
     m_eq: PositiveFloat
+    loss_threshold: PositiveFloat | None = None
 
     @model_validator(mode="after")
     def _values_fit_together(self) -> Self:
