@@ -3,8 +3,11 @@ from math import sqrt
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from lifelines.statistics import logrank_test
+from scipy import stats
 
 from redline.analysis.steps import restricted_means, steps_to_threshold, survival_curves
 
@@ -64,7 +67,8 @@ def test_a_trial_that_died_is_censored_at_the_end_and_not_where_it_died(judged, 
 
 def test_a_loss_that_is_no_number_never_arrives(judged, arms, analysis):
     table = judged(arms(off={1e-2: [None]}))
-    rows = evaluations(trial_id=table["trial_id"].item(), losses=[5.5, float("nan"), float("inf")])
+    losses = [5.5, float("nan"), float("inf"), float("-inf")]
+    rows = evaluations(trial_id=table["trial_id"].item(), losses=losses)
     (row,) = steps_to_threshold(table, pl.DataFrame(rows), analysis).iter_rows(named=True)
     assert row["steps"] is None
 
@@ -130,3 +134,68 @@ def test_trials_that_all_end_alike_have_no_log_rank(arrive, arrival):
     on = restricted_means(arrive(arrivals)).filter(arm="on").row(0, named=True)
     assert on["log_rank_p"] is None
     assert (on["steps_saved"], on["saved_lower"]) == (0.0, None)
+
+
+def test_arriving_at_the_last_step_is_not_the_same_as_never_arriving(arrive):
+    """All leave at step 400, and yet one arm arrives and the other does not."""
+    arrivals = {("on", seed): 400 for seed in range(3)} | {("off", seed): None for seed in range(3)}
+    p = restricted_means(arrive(arrivals)).filter(arm="on")["log_rank_p"].item()
+    expected = logrank_test([400] * 3, [400] * 3, [1] * 3, [0] * 3).p_value
+    assert p == pytest.approx(expected)
+    assert p < 0.05
+
+
+def test_one_seed_against_many_has_no_log_rank(arrive):
+    arrivals = {("on", 0): 100} | {("off", seed): 300 for seed in range(3)}
+    assert restricted_means(arrive(arrivals)).filter(arm="on")["log_rank_p"].item() is None
+
+
+def cell(arm, rate, arrivals):
+    """The table of steps of one cell, written down; None is a trial that never arrives."""
+    return [
+        {
+            "control": "",
+            "n_layer": 2,
+            "arm": arm,
+            "peak_lr": rate,
+            "seed": seed,
+            "threshold": 4.0,
+            "steps": step,
+            "restricted_steps": 400.0 if step is None else float(step),
+        }
+        for seed, step in enumerate(arrivals)
+    ]
+
+
+def censored(arrivals):
+    there = [float(step) for step in arrivals if step is not None]
+    return stats.CensoredData(uncensored=there, right=[400.0] * arrivals.count(None))
+
+
+ARRIVALS = st.lists(st.none() | st.sampled_from([0, 100, 200, 300, 400]), min_size=2, max_size=7)
+
+
+@given(st.lists(st.tuples(ARRIVALS, ARRIVALS), min_size=1, max_size=3))
+def test_all_cells_at_once_give_what_scipy_gives_for_each(pairs):
+    """Curves and log-rank are counted for all cells together; no cell may reach into another."""
+    rows = [
+        row
+        for n, (off, on) in enumerate(pairs)
+        for row in (*cell("off", 0.01 * (n + 1), off), *cell("on", 0.01 * (n + 1), on))
+    ]
+    steps = pl.DataFrame(rows, schema_overrides={"steps": pl.Int64})
+    curves, means = survival_curves(steps), restricted_means(steps)
+    for n, (off, on) in enumerate(pairs):
+        here = {"peak_lr": 0.01 * (n + 1)}
+        for arm, arrivals in (("off", off), ("on", on)):
+            expected = stats.ecdf(censored(arrivals)).sf
+            curve = curves.filter(arm=arm, **here)
+            assert curve["step"].to_list() == expected.quantiles.tolist()
+            assert curve["share_not_arrived"].to_list() == pytest.approx(expected.probabilities)
+        p = means.filter(arm="on", **here)["log_rank_p"].item()
+        everyone = [*off, *on]
+        if len(set(everyone)) == 1:
+            assert p is None
+        else:
+            assert p == pytest.approx(stats.logrank(censored(on), censored(off)).pvalue)
+    assert means.filter(arm="off")["log_rank_p"].null_count() == len(pairs)

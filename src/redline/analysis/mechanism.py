@@ -21,7 +21,7 @@ AUC_AT_ONE_LR, N_PAIR = "auc_at_one_lr", "n_pair_at_one_lr"
 ABOVE, ABOVE_DIVERGED = "n_above_line", "n_above_line_diverged"
 BELOW, BELOW_DIVERGED = "n_below_line", "n_below_line_diverged"
 WHY = "why"
-_VALUE = "_value"
+_VALUE, _PROBED = "_value", "_probed"
 
 
 def mechanism(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -54,7 +54,9 @@ def mechanism(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
     within = _aucs(known, _VALUE, key, key).drop("n_pair")
     of_lr = _aucs(known, PEAK_LR, key, key).drop("n_pair").rename({AUC: AUC_OF_LR})
-    table = trials.group_by(key).agg((~is_known).sum().alias(N_LEFT_OUT))
+    table = trials.group_by(key).agg(
+        (~is_known).sum().alias(N_LEFT_OUT), pl.col(_VALUE).is_not_null().any().alias(_PROBED)
+    )
     for part in (counts, within, of_lr, at_one_lr):
         table = table.join(part, on=key, how="left")
     numbers = [n for n in SCHEMA if n.startswith("n_") and n != "n_layer"]
@@ -87,8 +89,10 @@ def _aucs(trials: pl.DataFrame, value: str, within: list[str], key: list[str]) -
 
 def _why() -> pl.Expr:
     return (
-        pl.when((pl.col(N_UNSTABLE) == 0) & (pl.col(N_STABLE) == 0))
+        pl.when(~pl.col(_PROBED))
         .then(pl.lit("not probed"))
+        .when((pl.col(N_UNSTABLE) == 0) & (pl.col(N_STABLE) == 0))
+        .then(pl.lit("every outcome is below noise"))
         .when(pl.col(N_UNSTABLE) == 0)
         .then(pl.lit("no trial is unstable"))
         .when(pl.col(N_STABLE) == 0)

@@ -5,13 +5,10 @@ non-finite one included, is censored at `n_step` and not where it died: its deat
 and a censoring that is not would make early deaths look like early departures (protocol section 9).
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import polars as pl
-from scipy import stats
+from scipy import special
 
-from redline.analysis.comparable import ARM_KEY, CELL_KEY, DEPTH_KEY, PEAK_LR, PLAIN, SEED
+from redline.analysis.comparable import CELL_KEY, DEPTH_KEY, PEAK_LR, PLAIN, SEED
 from redline.analysis.intervals import summarised, with_interval
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
@@ -32,7 +29,8 @@ def steps_to_threshold(
 ) -> pl.DataFrame:
     """One row a trial that was evaluated: the first evaluation at or below the threshold.
 
-    A trial without a series, such as another tool's, has no row.
+    A trial without a series, such as another tool's, has no row: an arrival is seen at evaluations
+    alone.
     """
     threshold = pl.lit(analysis.loss_threshold, pl.Float64)
     trials = outcomes.select(
@@ -41,10 +39,10 @@ def steps_to_threshold(
         SEED,
         "n_step",
         pl.coalesce(threshold, Column.BIGRAM_LOSS).alias(THRESHOLD),
-    )
-    # A loss that is not a number compares as the largest one: it never arrives.
+    ).drop_nulls(THRESHOLD)
     evaluated = series.drop_nulls(Column.EVAL_LOSS).join(trials, on=Column.TRIAL_ID)
-    arrived = pl.col(Column.EVAL_LOSS) <= pl.col(THRESHOLD)
+    loss = pl.col(Column.EVAL_LOSS)
+    arrived = loss.is_finite() & (loss <= pl.col(THRESHOLD))
     first = evaluated.group_by(Column.TRIAL_ID).agg(
         pl.col(Column.STEP).filter(arrived).min().cast(pl.Int64).alias(STEPS)
     )
@@ -70,22 +68,25 @@ def restricted_means(steps: pl.DataFrame) -> pl.DataFrame:
     saved = _interval(
         _pairs(steps).group_by(CELL_KEY).agg(*summarised(SAVED)), SAVED, (SAVED_LOWER, SAVED_UPPER)
     ).rename({"_n": N_PAIR})
-    ranks = pl.DataFrame(list(_log_ranks(steps)), schema=RANK_SCHEMA)
     keys = list(CELL_KEY)
-    table = alone.join(saved, on=keys, how="left").join(ranks, on=keys, how="left")
+    table = alone.join(saved, on=keys, how="left").join(_log_ranks(steps), on=keys, how="left")
     return table.sort(CELL_KEY).select(*CELL_KEY, *COLUMNS)
 
 
 def survival_curves(steps: pl.DataFrame) -> pl.DataFrame:
-    """Kaplan-Meier: the share of a cell's trials that has not arrived yet, after each step."""
-    rows: list[dict[str, Any]] = []
-    for key, arrived, censored in _times(steps):
-        curve = stats.ecdf(_data(arrived, censored)).sf
-        at = dict(zip(CELL_KEY, key, strict=True))
-        for step, share in zip(curve.quantiles, curve.probabilities, strict=True):
-            n_at_risk = sum(time >= step for time in (*arrived, *censored))
-            rows.append(at | {STEP: step, SHARE: share, N_AT_RISK: n_at_risk})
-    return pl.DataFrame(rows, schema=SURVIVAL_SCHEMA)
+    """Kaplan-Meier: one row a (control, n_layer, arm, peak_lr, step) at which a trial left.
+
+    It left by arriving or at its end. `share_not_arrived` holds from that step on; `n_at_risk` were
+    still on their way before it.
+    """
+    survived = 1 - pl.col(N_ARRIVED) / pl.col(N_AT_RISK)
+    return (
+        _leaving(steps)
+        .sort(*CELL_KEY, STEP)
+        .with_columns(pl.col("_left").cum_sum(reverse=True).over(CELL_KEY).alias(N_AT_RISK))
+        .with_columns(survived.cum_prod().over(CELL_KEY).alias(SHARE))
+        .select(*CELL_KEY, STEP, SHARE, N_AT_RISK)
+    )
 
 
 def _interval(frame: pl.DataFrame, mean: str, limits: tuple[str, str]) -> pl.DataFrame:
@@ -102,41 +103,57 @@ def _pairs(steps: pl.DataFrame) -> pl.DataFrame:
     return pairs.select(*CELL_KEY, SEED, saved.alias(SAVED))
 
 
-def _times(steps: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], list[float], list[float]]]:
-    """Each cell's steps of arrival, and those at which the others were still on their way."""
-    cells = (
-        steps.sort(*CELL_KEY, SEED)
-        .group_by(CELL_KEY, maintain_order=True)
+def _leaving(steps: pl.DataFrame) -> pl.DataFrame:
+    """Each cell's steps at which trials leave the risk set, and how many of those arrived."""
+    return steps.group_by(*CELL_KEY, pl.col(RESTRICTED).alias(STEP)).agg(
+        pl.len().cast(pl.Int64).alias("_left"),
+        pl.col(STEPS).count().cast(pl.Int64).alias(N_ARRIVED),
+    )
+
+
+def _log_ranks(steps: pl.DataFrame) -> pl.DataFrame:
+    """The log-rank p of each cell against the plain arm's, both of two or more trials.
+
+    Counted for all cells at once, as `scipy.stats.logrank` counts for one. There is no p where
+    nobody arrives, or all at one step.
+    """
+    leaving = _leaving(steps)
+    shared = [*DEPTH_KEY, PEAK_LR]
+    own = leaving.filter(pl.col(Column.ARM) != PLAIN)
+    plain = leaving.filter(pl.col(Column.ARM) == PLAIN).drop(Column.ARM)
+    opposite = own.select(CELL_KEY).unique().join(plain, on=shared)
+    both = pl.concat(
+        [own.with_columns(_own=pl.lit(1)), opposite.select(own.columns).with_columns(_own=0)]
+    )
+    risk = (
+        both.group_by(*CELL_KEY, STEP)
         .agg(
-            pl.col(RESTRICTED).filter(pl.col(STEPS).is_not_null()).alias("arrived"),
-            pl.col(RESTRICTED).filter(pl.col(STEPS).is_null()).alias("censored"),
+            arrived=pl.col(N_ARRIVED).sum(),
+            arrived_own=(pl.col(N_ARRIVED) * pl.col("_own")).sum(),
+            left=pl.col("_left").sum(),
+            left_own=(pl.col("_left") * pl.col("_own")).sum(),
+        )
+        .sort(*CELL_KEY, STEP)
+        .with_columns(
+            n=pl.col("left").cum_sum(reverse=True).over(CELL_KEY).cast(pl.Float64),
+            n_own=pl.col("left_own").cum_sum(reverse=True).over(CELL_KEY).cast(pl.Float64),
         )
     )
-    for *key, arrived, censored in cells.iter_rows():
-        yield tuple(key), arrived, censored
-
-
-def _data(arrived: list[float], censored: list[float]) -> stats.CensoredData:
-    return stats.CensoredData(uncensored=arrived, right=censored)
-
-
-def _log_ranks(steps: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Cells of two or more trials in both arms, where at least one of them arrived."""
-    cells = {key: (arrived, censored) for key, arrived, censored in _times(steps)}
-    for key, times in cells.items():
-        control, n_layer, arm, rate = key
-        plain = cells.get((control, n_layer, PLAIN, rate))
-        if arm == PLAIN or plain is None:
-            continue
-        enough = all(len(a) + len(c) > 1 for a, c in (plain, times))
-        if enough and (times[0] or plain[0]) and not _alike(*plain, *times):
-            p = float(stats.logrank(_data(*plain), _data(*times)).pvalue)
-            yield dict(zip(CELL_KEY, key, strict=True)) | {LOG_RANK_P: p}
-
-
-def _alike(*times: list[float]) -> bool:
-    """Whether all trials ended at one step: then no order exists to be tested."""
-    return len({time for of_arm in times for time in of_arm}) == 1
+    n, n_own, arrived = pl.col("n"), pl.col("n_own"), pl.col("arrived")
+    # Of the last trial at risk nothing is left to chance: its variance would be 0 / 0.
+    variance = arrived * n_own * (n - n_own) * (n - arrived) / (n**2 * pl.max_horizontal(n - 1, 1))
+    tested = (
+        risk.group_by(CELL_KEY)
+        .agg(
+            excess=(pl.col("arrived_own") - arrived * n_own / n).sum(),
+            variance=variance.sum(),
+            n_own=n_own.max(),
+            n_plain=n.max() - n_own.max(),
+        )
+        .filter((pl.col("variance") > 0) & (pl.min_horizontal("n_own", "n_plain") > 1))
+    )
+    z = (tested["excess"].abs() / (2 * tested["variance"]).sqrt()).to_numpy()
+    return tested.select(CELL_KEY).with_columns(pl.Series(LOG_RANK_P, special.erfc(z), pl.Float64))
 
 
 COLUMNS = (
@@ -152,6 +169,3 @@ COLUMNS = (
     SAVED_UPPER,
     LOG_RANK_P,
 )
-_KEYS = {**dict.fromkeys(ARM_KEY, pl.String()), "n_layer": pl.Int64(), PEAK_LR: pl.Float64()}
-RANK_SCHEMA = _KEYS | {LOG_RANK_P: pl.Float64()}
-SURVIVAL_SCHEMA = _KEYS | {STEP: pl.Float64(), SHARE: pl.Float64(), N_AT_RISK: pl.Int64()}
