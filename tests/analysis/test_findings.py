@@ -52,7 +52,7 @@ def refusal(findings, trials, **options):
 def no_number_is_lost(found):
     """No NaN or infinity in a table of results: null is null, and a bound is a bound."""
     for name in ("cells", "deltas", "boundaries", "thresholds", "optima", "sensitivities"):
-        table = found.tables[name]
+        table = found.result_tables[name]
         numbers = table.select(pl.selectors.float())
         assert (
             not numbers.select(pl.any_horizontal((~pl.all().is_finite()).any()))
@@ -76,6 +76,11 @@ def test_a_healthy_sweep_has_its_rule_and_all_its_tables(healthy, findings):
         "thresholds",
         "optima",
         "sensitivities",
+        "steps",
+        "survival",
+        "mechanism",
+        "hypotheses",
+        "robustness",
     }
     assert found.cells.height == 6
     assert found.deltas.height == 3
@@ -147,8 +152,9 @@ def test_exact_copies_count_once_and_change_no_table(healthy, findings):
     found = findings(pl.concat([healthy, healthy, healthy.head(1)]))
     assert found.n_duplicate == 19
     alone = findings(healthy)
-    for name in set(found.tables) - {"trials"}:
-        assert_frame_equal(found.tables[name], alone.tables[name])
+    tables, others = found.result_tables, alone.result_tables
+    for name in set(tables) - {"trials"}:
+        assert_frame_equal(tables[name], others[name])
     assert found.verdicts == alone.verdicts
 
 
@@ -384,7 +390,7 @@ def test_groups_of_another_tool_are_never_pooled(healthy, findings):
 
 
 def tables_of(found):
-    return {name: found.tables[name] for name in found.tables if name != "trials"}
+    return {name: table for name, table in found.result_tables.items() if name != "trials"}
 
 
 losses = st.none() | st.floats(1.5, 3.5)
@@ -399,8 +405,9 @@ def test_the_order_of_rows_changes_no_number(sweep, findings, values, seed):
     trials = sweep(dict(zip(HEALTHY, values, strict=True)))
     one = findings(trials)
     other = findings(trials.sample(fraction=1, shuffle=True, seed=seed))
+    others = other.result_tables
     for name, table in tables_of(one).items():
-        assert_frame_equal(table, other.tables[name], abs_tol=1e-9)
+        assert_frame_equal(table, others[name], abs_tol=1e-9)
     assert_frame_equal(one.trials.sort("trial_id"), other.trials.sort("trial_id"), abs_tol=1e-9)
     assert [verdict.rule for verdict in one.verdicts] == [v.rule for v in other.verdicts]
 
@@ -412,8 +419,9 @@ def test_the_names_of_seeds_change_no_number(sweep, findings, values, names):
     names_of = {old: 100 + 7 * new for old, new in enumerate(names)}
     one = findings(trials)
     other = findings(trials.with_columns(pl.col("seed").replace_strict(names_of)))
+    others = other.result_tables
     for name, table in tables_of(one).items():
-        assert_frame_equal(table, other.tables[name], abs_tol=1e-9)
+        assert_frame_equal(table, others[name], abs_tol=1e-9)
     assert [verdict.rule for verdict in one.verdicts] == [v.rule for v in other.verdicts]
 
 

@@ -21,7 +21,6 @@ def table_of(trials):
             "peak_lr": rate,
             "unstable": unstable,
             "diverged": unstable,
-            "outcome": "failed" if unstable else "stable",
         }
         | dict.fromkeys(PREDICTORS, logit)
         for rate, logit, unstable in trials
@@ -29,8 +28,12 @@ def table_of(trials):
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(PREDICTORS, pl.Float64))
 
 
+def found_in(table):
+    return mechanism(table, pl.col("unstable"))
+
+
 def row_of(trials):
-    return mechanism(table_of(trials)).filter(predictor=LOGIT).row(0, named=True)
+    return found_in(table_of(trials)).filter(predictor=LOGIT).row(0, named=True)
 
 
 def pairs(trials):
@@ -103,16 +106,15 @@ def test_the_line_at_ten_thousand_is_counted():
 
 def test_what_noise_explains_and_what_was_not_probed_is_left_out_and_counted():
     table = table_of([(1e-2, 5.0, True), (1e-2, 1.0, False), (1e-2, 9.0, False)])
-    noisy = table.with_columns(
-        pl.Series("outcome", ["failed", "stable", "below_noise"]),
-    )
-    row = mechanism(noisy).filter(predictor=LOGIT).row(0, named=True)
+    noisy = table.with_columns(pl.Series("unstable", [True, False, None]))
+    row = found_in(noisy).filter(predictor=LOGIT).row(0, named=True)
     assert (row["auc"], row["n_left_out"], row["n_stable"]) == (1.0, 1, 1)
-    all_noise = table.with_columns(pl.lit("below_noise").alias("outcome"))
-    row = mechanism(all_noise).filter(predictor=LOGIT).row(0, named=True)
+    assert row["n_below_line"] == 3, "the line is drawn through every probed trial"
+    all_noise = table.with_columns(pl.lit(None, pl.Boolean).alias("unstable"))
+    row = found_in(all_noise).filter(predictor=LOGIT).row(0, named=True)
     assert (row["auc"], row["n_left_out"], row["why"]) == (None, 3, "every outcome is below noise")
     unprobed = table.with_columns(pl.lit(None, pl.Float64).alias(LOGIT))
-    row = mechanism(unprobed).filter(predictor=LOGIT).row(0, named=True)
+    row = found_in(unprobed).filter(predictor=LOGIT).row(0, named=True)
     assert (row["auc"], row["n_left_out"], row["why"]) == (None, 3, "not probed")
 
 
@@ -134,7 +136,7 @@ def test_arms_and_depths_are_never_pooled():
     both = pl.concat(
         [one, other.with_columns(pl.lit("on").alias("arm"))],
     )
-    found = mechanism(both).filter(predictor=LOGIT)
+    found = found_in(both).filter(predictor=LOGIT)
     assert found["auc"].to_list() == [1.0, 0.0]
     deeper = pl.concat([one, other.with_columns(pl.lit(4, pl.Int64).alias("n_layer"))])
-    assert mechanism(deeper).filter(predictor=LOGIT)["auc"].to_list() == [1.0, 0.0]
+    assert found_in(deeper).filter(predictor=LOGIT)["auc"].to_list() == [1.0, 0.0]

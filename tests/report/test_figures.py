@@ -23,7 +23,14 @@ def tiles(found):
 
 def test_a_sweep_has_a_map_and_four_measures_of_each_depth(found):
     drawn = figures(found)
-    assert [f.name for f in drawn] == ["map", "loss", "max-logit", "entropy", "outliers"]
+    assert [f.name for f in drawn] == [
+        "map",
+        "loss",
+        "max-logit",
+        "entropy",
+        "outliers",
+        "steps",
+    ]
     assert [p.title for p in drawn[1].panels] == ["n_layer 2", "n_layer 4"]
     assert [p.title for p in drawn[0].panels] == ["off - on"]
 

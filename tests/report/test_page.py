@@ -48,6 +48,16 @@ def test_the_verdict_comes_first(page):
     assert "From 0.03 you need it." in text
 
 
+def test_each_hypothesis_stands_with_its_verdict_its_numbers_and_what_would_decide(page):
+    """An undecided one is as large as a supported one."""
+    cards = re.findall(r'<article class="claim (\w+)">(.*?)</article>', page, re.S)
+    assert [re.search(r"H\d", text).group() for _, text in cards] == ["H1", "H2", "H3"]
+    for verdict, text in cards:
+        assert f'<span class="standing">{verdict}</span>' in text
+        assert ("What would decide:" in text) == (verdict == "undecided")
+    assert "mean delta at low LR" in cards[0][1]
+
+
 def test_nothing_is_fetched(page):
     outside = without_library(page)
     urls = re.findall(r'(?:src|href|url|@import)\s*[=(]\s*["\']?([^"\'\s>)]+)', outside)
@@ -117,7 +127,7 @@ def test_a_report_is_a_page_and_files_beside_it(tmp_path):
     assert page == tmp_path / "mine.html"
     assert sorted(p.name for p in (tmp_path / "mine" / "figures").iterdir()) == [
         f"{name}.{suffix}"
-        for name in ("entropy", "loss", "map", "max-logit", "outliers")
+        for name in ("entropy", "loss", "map", "max-logit", "outliers", "steps")
         for suffix in ("png", "svg")
     ]
     assert (tmp_path / "mine" / "tables" / "deltas.csv").exists()

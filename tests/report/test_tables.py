@@ -14,9 +14,12 @@ def found():
 def test_the_tables_of_the_page_in_reading_order(found):
     assert [t.name for t in tables(found)] == [
         "deltas",
+        "robustness",
         "thresholds",
         "sensitivities",
         "optima",
+        "steps",
+        "mechanism",
         "cells",
     ]
 
@@ -31,7 +34,7 @@ def test_a_setting_has_a_column_when_there_are_several(found):
     mixed = findings(train__z_loss=1e-4).trials.with_columns(control=pl.lit("z_loss=0.0001"))
     two = type(found)(
         **{
-            **found.__dict__,
+            **{name: getattr(found, name) for name in found.__dataclass_fields__},
             "trials": pl.concat([found.trials, mixed]),
             "cells": pl.concat(
                 [found.cells, found.cells.with_columns(control=pl.lit("z_loss=0.0001"))]
@@ -55,7 +58,7 @@ def test_a_trial_that_finished_leads_to_its_panel_and_a_missing_one_does_not():
 
 def test_an_open_end_is_a_dash_and_no_number(found):
     row = next(
-        row for row in tables(found)[1].rows if (row[1].text, row[2].text) == ("on", "unstable")
+        row for row in tables(found)[2].rows if (row[1].text, row[2].text) == ("on", "unstable")
     )
     assert row[3].text == ">= 0.1 (highest tested)"
     assert row[4].text.startswith(">= 0.")

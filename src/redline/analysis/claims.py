@@ -137,7 +137,7 @@ def h3(one: Evidence, factor: float) -> Claim:
         "H3",
         (_slope_part("decades of necessary LR per doubling of depth", found, note),),
         is_contradicted=_above(found.found.lower, 0.0) or inside,
-        what_decides=lambda: _needs([(found.found, 0.0, found.needs)]),
+        what_decides=lambda: _slope_needs(found),
         beside=_beside(one, relative, note),
     )
 
@@ -175,6 +175,17 @@ def _ratio_needs(one: Evidence, change: Mean) -> Callable[[], str]:
         return _needs([(middle, 0.0, complete), (change, 0.0, complete)])
 
     return what_decides
+
+
+def _slope_needs(found: Slope) -> str:
+    mean = found.found
+    if mean.n == 0 or mean.mean is None:
+        return found.needs
+    needed = seeds_needed(mean.mean, mean.sd or 0.0, mean.n, 0.0, LEVEL / N_HYPOTHESIS)
+    if needed is None or needed > mean.n:
+        return in_words(needed) if mean.sd else "more seeds, or a denser grid of peak LRs"
+    # The seeds agree; what is open is where within its step of the grid each of them crosses.
+    return "a denser grid of peak LRs where QK-norm becomes necessary"
 
 
 def _needs(tests: Sequence[tuple[Mean, float, str]]) -> str:

@@ -16,7 +16,7 @@ from redline.analysis.headline import headlines
 from redline.analysis.hypotheses import Hypothesis, as_table
 from redline.analysis.mechanism import mechanism
 from redline.analysis.optimum import optima
-from redline.analysis.outcome import outcomes
+from redline.analysis.outcome import UNSTABLE, outcomes
 from redline.analysis.robustness import robustness
 from redline.analysis.steps import restricted_means, steps_to_threshold, survival_curves
 from redline.analysis.summary import cells
@@ -122,12 +122,18 @@ class Findings:
         return robustness(trials, planned, self.registered_lr, self.analysis)
 
     @property
+    def result_tables(self) -> dict[str, pl.DataFrame]:
+        """Name -> table of everything but the repeated analyses."""
+        first = ("trials", "missing", "cells", "deltas", "boundaries", "thresholds", "optima")
+        more = ("sensitivities", "steps", "survival", "mechanism")
+        return {name: getattr(self, name) for name in (*first, *more)} | {
+            "hypotheses": as_table(self.hypotheses)
+        }
+
+    @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """Name -> table, for files."""
-        names = ("trials", "missing", "cells", "deltas", "boundaries", "thresholds", "optima")
-        more = ("sensitivities", "steps", "survival", "mechanism", "robustness")
-        frames: dict[str, pl.DataFrame] = {name: getattr(self, name) for name in (*names, *more)}
-        return frames | {"hypotheses": as_table(self.hypotheses)}
+        return self.result_tables | {"robustness": self.robustness}
 
 
 def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
@@ -147,8 +153,9 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
     planned = expected_trials(design.trials, judged)
     expected = planned if design.is_whole else full_product(planned)
     table = cells(judged, expected, analysis)
+    flags = tiers(analysis)
     steps = steps_to_threshold(judged, measured.series, analysis)
-    found = conclude(judged, planned, design.registered_lr, analysis, tiers(analysis))
+    found = conclude(judged, planned, design.registered_lr, analysis, flags)
     return Findings(
         analysis=analysis,
         registered_lr=design.registered_lr,
@@ -163,7 +170,7 @@ def find(measured: Measured, design: Design, analysis: Analysis) -> Findings:
         sensitivities=found.sensitivities,
         steps=restricted_means(steps),
         survival=survival_curves(steps),
-        mechanism=mechanism(judged),
+        mechanism=mechanism(judged, flags[UNSTABLE]),
         verdicts=verdicts(table, found.deltas, found.boundaries, found.thresholds, analysis),
         hypotheses=found.hypotheses,
     )

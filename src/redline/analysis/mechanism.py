@@ -9,7 +9,7 @@ import polars as pl
 
 from redline.analysis.comparable import ARM_KEY, CELL_KEY, PEAK_LR
 from redline.analysis.headline import EARLY_MAX_LOGIT, WARMUP_40_MAX_LOGIT, WARMUP_MAX_LOGIT
-from redline.analysis.outcome import DIVERGED, OUTCOME, UNSTABLE
+from redline.analysis.outcome import DIVERGED, UNSTABLE
 
 PREDICTORS = (EARLY_MAX_LOGIT, WARMUP_40_MAX_LOGIT, WARMUP_MAX_LOGIT)
 LINE = 1e4
@@ -24,30 +24,40 @@ WHY = "why"
 _VALUE, _PROBED = "_value", "_probed"
 
 
-def mechanism(outcomes: pl.DataFrame) -> pl.DataFrame:
+def mechanism(outcomes: pl.DataFrame, is_unstable: pl.Expr) -> pl.DataFrame:
     """One row a (control, n_layer, arm, predictor); `outcomes` carry the headline measures.
 
-    `auc` is the share of (unstable, stable) pairs of trials in which the unstable one had the
-    larger logit, ties counting a half; a logit that is no number is the largest. Trials whose
-    outcome is below noise, or whose logit was not probed, are left out and counted.
+    `is_unstable` is the flag of the headline tier, null where noise leaves no outcome. `auc` is the
+    share of (unstable, stable) pairs of trials in which the unstable one had the larger logit, ties
+    counting a half; a logit that is no number is the largest. Trials without an outcome are left
+    out of it and counted; the counts at the line take in every probed trial.
     """
     key = [*ARM_KEY, PREDICTOR]
-    trials = outcomes.unpivot(
-        PREDICTORS,
-        index=[*CELL_KEY, UNSTABLE, DIVERGED, OUTCOME],
-        variable_name=PREDICTOR,
-        value_name=_VALUE,
-    ).with_columns(pl.col(_VALUE).cast(pl.Float64).fill_nan(float("inf")))
-    is_known = (pl.col(OUTCOME) != "below_noise") & pl.col(_VALUE).is_not_null()
+    trials = (
+        outcomes.with_columns(is_unstable.alias(UNSTABLE))
+        .unpivot(
+            PREDICTORS,
+            index=[*CELL_KEY, UNSTABLE, DIVERGED],
+            variable_name=PREDICTOR,
+            value_name=_VALUE,
+        )
+        .with_columns(pl.col(_VALUE).cast(pl.Float64).fill_nan(float("inf")))
+    )
+    is_probed = pl.col(_VALUE).is_not_null()
+    is_known = pl.col(UNSTABLE).is_not_null() & is_probed
     known = trials.filter(is_known)
     above = pl.col(_VALUE) > LINE
-    counts = known.group_by(key).agg(
-        pl.col(UNSTABLE).sum().alias(N_UNSTABLE),
-        (~pl.col(UNSTABLE)).sum().alias(N_STABLE),
-        above.sum().alias(ABOVE),
-        (above & pl.col(DIVERGED)).sum().alias(ABOVE_DIVERGED),
-        (~above).sum().alias(BELOW),
-        (~above & pl.col(DIVERGED)).sum().alias(BELOW_DIVERGED),
+    counts = (
+        trials.filter(is_probed)
+        .group_by(key)
+        .agg(
+            pl.col(UNSTABLE).sum().alias(N_UNSTABLE),
+            (~pl.col(UNSTABLE)).sum().alias(N_STABLE),
+            above.sum().alias(ABOVE),
+            (above & pl.col(DIVERGED)).sum().alias(ABOVE_DIVERGED),
+            (~above).sum().alias(BELOW),
+            (~above & pl.col(DIVERGED)).sum().alias(BELOW_DIVERGED),
+        )
     )
     at_one_lr = _aucs(known, _VALUE, [*key, PEAK_LR], key).rename(
         {AUC: AUC_AT_ONE_LR, "n_pair": N_PAIR}
@@ -55,7 +65,7 @@ def mechanism(outcomes: pl.DataFrame) -> pl.DataFrame:
     within = _aucs(known, _VALUE, key, key).drop("n_pair")
     of_lr = _aucs(known, PEAK_LR, key, key).drop("n_pair").rename({AUC: AUC_OF_LR})
     table = trials.group_by(key).agg(
-        (~is_known).sum().alias(N_LEFT_OUT), pl.col(_VALUE).is_not_null().any().alias(_PROBED)
+        (~is_known).sum().alias(N_LEFT_OUT), is_probed.any().alias(_PROBED)
     )
     for part in (counts, within, of_lr, at_one_lr):
         table = table.join(part, on=key, how="left")

@@ -61,10 +61,18 @@ def restricted_means(steps: pl.DataFrame) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias(N_TRIAL),
             pl.col(STEPS).count().cast(pl.Int64).alias(N_ARRIVED),
             pl.col(THRESHOLD).first(),
+            pl.col("n_step").max(),
         ),
         MEAN_STEPS,
         (STEPS_LOWER, STEPS_UPPER),
     ).drop("_n")
+    # No mean of restricted steps lies beyond them.
+    alone = alone.with_columns(
+        pl.max_horizontal(STEPS_LOWER, 0).alias(STEPS_LOWER),
+        pl.when(pl.col(STEPS_UPPER).is_not_null())
+        .then(pl.min_horizontal(STEPS_UPPER, "n_step"))
+        .alias(STEPS_UPPER),
+    ).with_columns(pl.when(pl.col(STEPS_UPPER).is_not_null()).then(STEPS_LOWER).alias(STEPS_LOWER))
     saved = _interval(
         _pairs(steps).group_by(CELL_KEY).agg(*summarised(SAVED)), SAVED, (SAVED_LOWER, SAVED_UPPER)
     ).rename({"_n": N_PAIR})

@@ -21,6 +21,7 @@ from redline.analysis.outcome import (
     below_noise,
     labels,
 )
+from redline.analysis.spikes import SPIKE_SCORE
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
 
@@ -38,6 +39,7 @@ MEDIANS = (
     MIN_ENTROPY,
     MIN_ENTROPY_NORMALISED,
     MAX_OUTLIER_RATIO,
+    SPIKE_SCORE,
 )
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from redline.analysis.comparable import CONTROL, DEPTH_KEY, N_LAYER
 from redline.analysis.findings import Findings
-from redline.report import against_lr, delta_map
+from redline.analysis.steps import SHARE
+from redline.report import against_lr, delta_map, survival
 from redline.report.against_lr import FILLED, MEASURES, MISSING, SHAPES, Measure, kind_of_mark
 from redline.report.colours import INK, arm_colours, with_variables
 from redline.report.style import Chart, to_png, to_svg
@@ -64,6 +65,9 @@ def figures(found: Findings) -> list[Figure]:
             for m in MEASURES
             if found.trials[m.column].is_not_null().any()
         ]
+        if curves := _survival(found, control):
+            title, caption = survival.TITLE, survival.CAPTION
+            drawn.append(Figure("steps", control, title, caption, curves, needs_legend=True))
     return drawn
 
 
@@ -114,6 +118,16 @@ def _panels(found: Findings, control: str, measure: Measure) -> tuple[Panel, ...
         chart = against_lr.chart(*frames, measure=measure, colours=arms(found))
         panels.append(Panel(f"n_layer {depth}", chart))
     return tuple(panels)
+
+
+def _survival(found: Findings, control: str) -> tuple[Panel, ...]:
+    """A panel for each depth in which any trial arrives."""
+    curves = found.survival.filter(pl.col(CONTROL) == control)
+    return tuple(
+        Panel(f"n_layer {depth}", survival.chart(rows, arms(found)))
+        for (depth,), rows in curves.group_by(N_LAYER, maintain_order=True)
+        if (rows[SHARE] < 1).any()
+    )
 
 
 def _maps(found: Findings, control: str) -> tuple[Panel, ...]:

@@ -60,9 +60,10 @@ def changed_analysis(store: Store, ids: Iterable[str], analysis: Analysis) -> li
     for digest in sorted({read_finished(store, trial_id)["study"] for trial_id in ids}):
         registered = _registered(store.root / "studies" / f"{digest}.toml")
         differs = [
-            f"{name} {registered[name]} then, {value} now"
+            f"{name} {registered.get(name)} then, {value} now"
             for name, value in used.items()
-            if name in registered and registered[name] != value
+            # What may be left out of a study is not in its file where it was.
+            if registered and registered.get(name) != value
         ]
         if differs:
             said.append(
@@ -118,6 +119,10 @@ def unknown(rows: pl.DataFrame) -> list[str]:
         said.append(
             "The bigram loss is not known: failed means above the best loss of all arms + margin."
         )
+    said.append(
+        "A table has no curves and no probes: steps to threshold, attention logits, entropy, "
+        "outliers and spikes are not known, and what destabilises a trial is not seen."
+    )
     return said
 
 

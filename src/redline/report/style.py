@@ -29,6 +29,7 @@ def styled(chart: Chart) -> Chart:
             titleFontSize=12,
             titleFontWeight="normal",
         )
+        .configure_header(labelColor=MUTED, titleColor=INK, labelFontSize=11, titleFontSize=12)
         .configure_title(color=INK, fontSize=13, anchor="start", fontWeight=600)
     )
 
