@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: pilot test slow check bench clean
+.PHONY: pilot test slow check simulate bench clean
 
 pilot: $(READY)  ## the built-in study, from nothing to a verdict
 	$(BIN)/redline run pilot
@@ -20,6 +20,9 @@ check: $(READY)  ## format, lint, types and the allowed imports
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+simulate: $(READY)  ## planted truth: coverage of every interval, 12 minutes on 2 cores
+	$(BIN)/python tools/simulate.py
 
 bench: $(READY)  ## this machine against a plain nanoGPT-style loop, as ratios
 	$(BIN)/redline bench

@@ -183,7 +183,7 @@ def test_all_cells_at_once_give_what_scipy_gives_for_each(pairs):
         for n, (off, on) in enumerate(pairs)
         for row in (*cell("off", 0.01 * (n + 1), off), *cell("on", 0.01 * (n + 1), on))
     ]
-    steps = pl.DataFrame(rows, schema_overrides={"steps": pl.Int64})
+    steps = pl.DataFrame(rows, schema_overrides={"steps": pl.Int64}).with_columns(n_step=400)
     curves, means = survival_curves(steps), restricted_means(steps)
     for n, (off, on) in enumerate(pairs):
         here = {"peak_lr": 0.01 * (n + 1)}
