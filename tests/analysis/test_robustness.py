@@ -1,5 +1,7 @@
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from redline.analysis.robustness import REGISTERED
 
@@ -131,3 +133,22 @@ def test_a_large_table_keeps_its_base_setting(row, frame, findings, monkeypatch)
     assert found.cells["control"].n_unique() == 2
     assert found.robustness["control"].n_unique() == 1
     assert isinstance(found.tables["robustness"], pl.DataFrame)
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(
+        st.lists(st.none() | st.floats(1.5, 6.0), min_size=3, max_size=3), min_size=10, max_size=10
+    ),
+    st.sets(st.integers(0, 29), max_size=28),
+)
+def test_no_sweep_crashes_it_and_its_first_row_is_the_analysis(findings, sweep, values, holes):
+    cells = [(arm, rate) for arm in ("off", "on") for rate in RATES]
+    design = sweep(dict(zip(cells, values, strict=True)))
+    done = design.with_row_index().filter(~pl.col("index").is_in(list(holes))).drop("index")
+    found = findings(done, design=design)
+    first = found.robustness.filter(change=REGISTERED)
+    keys = ("control", "n_layer", "arm", "droppable_to", "needed_from")
+    assert first.select(keys).equals(found.boundaries.select(keys))
+    for h in found.hypotheses:
+        assert first[h.name].to_list() == [h.verdict]

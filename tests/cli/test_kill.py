@@ -13,7 +13,6 @@ import pytest
 from redline.session import open_session
 from redline.store.tables import load
 
-N_KILL = 20
 STUDY = """
 title = "killed"
 protocol = "nanogpt"
@@ -64,13 +63,14 @@ def children(process):
         return []
 
 
-def test_twenty_kills_lose_nothing_and_double_nothing(study, tmp_path):
-    """The table after 20 kills equals that of an undisturbed run in everything but provenance."""
+@pytest.mark.parametrize("n_to_kill", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_kills_lose_nothing_and_double_nothing(study, tmp_path, n_to_kill):
+    """The table after the kills equals that of an undisturbed run in everything but provenance."""
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
     assert start(study, quiet).wait() == 0
     chance = random.Random(0)
     seen, n_kill, verb = {}, 0, "run"
-    while n_kill < N_KILL:
+    while n_kill < n_to_kill:
         process = start(study, killed, verb)
         deadline = time.monotonic() + chance.uniform(2.0, 6.0)
         while time.monotonic() < deadline and process.poll() is None:
