@@ -10,9 +10,9 @@ from rich.table import Table
 from redline.analysis.audit import audit
 from redline.analysis.completeness import reachable
 from redline.cli import show
+from redline.cli.budget import shape_of
 from redline.cli.run import POSITIVE, Positive, Store, cores
 from redline.config.cost import Cost, cost
-from redline.config.edit import with_fields
 from redline.config.trial import QKNorm, Trial
 from redline.execute.plan import describe
 from redline.execute.plan import plan as read_plan
@@ -98,13 +98,7 @@ def _estimate(
 ) -> dict[str, float]:
     from redline.train.bench import trial_seconds
 
-    # Trials that differ only in seed, rate or decay take the same time: measure each shape once.
-    shapes = Counter(
-        with_fields(
-            t, {"seed": 0, "train.peak_lr": 1e-3, "train.lr_floor": 0, "train.weight_decay": 0}
-        )
-        for t in trials
-    )
+    shapes = Counter(map(shape_of, trials))
     try:
         seconds = sum(n * trial_seconds(shape) for shape, n in shapes.items())
     except (RuntimeError, MemoryError) as error:  # torch's own word for no memory is RuntimeError

@@ -1,6 +1,7 @@
 """`redline run` and `redline retry`: train, show it live, end with the table."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,10 @@ from cyclopts import Parameter, validators
 from rich.console import Console
 
 from redline.cli import show
+from redline.cli.budget import in_words, within
 from redline.cli.progress import follow
 from redline.execute import local
+from redline.execute.order import balanced
 from redline.execute.plan import Plan, describe
 from redline.execute.plan import plan as read_plan
 from redline.files import UserError
@@ -52,9 +55,18 @@ def run(
     *,
     store: Store = None,
     only: Annotated[str | None, Parameter(help="Train this trial id alone.")] = None,
+    budget: Annotated[
+        timedelta | None,
+        Parameter(
+            help="Train what fits into a time such as 8h, 90m or 1h30m, and say what is left."
+        ),
+    ] = None,
     options: Options = DEFAULT,
 ) -> int:
     """Train what is missing of a study; the same command resumes.
+
+    Trials run in an order in which any prefix is a study of its own: seed after seed, the grid of
+    learning rates from coarse to fine, both arms of a pair together.
 
     STUDY is a shipped name (pilot, core, depth, controls), a TOML file or a store directory.
     """
@@ -65,10 +77,23 @@ def run(
         if only not in plan.statuses:
             raise UserError(f"--only {only}: no such trial; `redline plan --trials` lists them")
         ids = [trial_id for trial_id in ids if trial_id == only]
-    return train(session, plan, ids, options)
+    ids = balanced({trial_id: session.by_id[trial_id] for trial_id in ids})
+    if budget is None:
+        return train(session, plan, ids, options)
+    prefix = within(session, plan, ids, budget, options.workers or cores())
+    show.console().print(in_words(session, prefix, budget))
+    if not prefix.ids and prefix.left_out:
+        return 1
+    return train(session, plan, list(prefix.ids), options, budget.total_seconds())
 
 
-def train(session: Session, plan: Plan, ids: list[str], options: Options) -> int:
+def train(
+    session: Session,
+    plan: Plan,
+    ids: list[str],
+    options: Options,
+    stop_after_s: float | None = None,
+) -> int:
     """Train `ids` under a live picture and print the table; the exit code of the command."""
     console = show.console()
     n_worker = options.workers or cores()
@@ -88,6 +113,7 @@ def train(session: Session, plan: Plan, ids: list[str], options: Options) -> int
                 on_event=on_event,
                 fail_fast=options.fail_fast,
                 timeout_s=options.timeout,
+                stop_after_s=stop_after_s,
                 checkpoint_every_s=options.checkpoint_every,
             )
         n_failed = tally.crashed + tally.timed_out

@@ -50,6 +50,7 @@ def run(
     on_event: OnEvent,
     fail_fast: int | None = None,
     timeout_s: float | None = None,
+    stop_after_s: float | None = None,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
     command: Sequence[str] = WORKER,
 ) -> Tally:
@@ -57,14 +58,16 @@ def run(
 
     `on_event` is called in this thread with `started`, `progress`, one last event for each trial
     (`finished`, `crashed`, `timed_out`, `preempted`, `skipped`) and `note`. After `fail_fast`
-    failures no further trial starts. `command` starts a worker; the store's path, the study's
-    digest and the seconds between checkpoints are appended to it.
+    failures, or when `stop_after_s` have passed, no further trial starts. `command` starts a
+    worker; the store's path, the study's digest and the seconds between checkpoints are appended
+    to it.
 
     Raises:
         KeyboardInterrupt: on SIGINT or SIGTERM, after all workers have ended their attempts.
     """
     command = [*command, str(store.root), study, str(checkpoint_every_s)]
     pool = _Pool(store, deque(ids), command, n_worker, on_event, fail_fast, timeout_s)
+    pool.stop_at = None if stop_after_s is None else time.monotonic() + stop_after_s
     with _sigterm_interrupts(), awake() as inhibited:
         if inhibited:
             on_event(_note("idle sleep is off during this run; a closed lid still sleeps"))
@@ -84,6 +87,7 @@ class _Pool:
     on_event: OnEvent
     fail_fast: int | None
     timeout_s: float | None
+    stop_at: float | None = None
     processes: list[Process] = field(default_factory=list[Process])
     inbox: Inbox = field(default_factory=SimpleQueue)
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -114,7 +118,7 @@ class _Pool:
 
     def _feed(self) -> bool:
         """Give every idle or missing worker a trial; whether anything is in progress."""
-        while self.pending and not self._failed_enough():
+        while self.pending and not self._failed_enough() and not self._out_of_time():
             process = self._idle_process()
             if process is None:
                 break
@@ -124,6 +128,9 @@ class _Pool:
     def _failed_enough(self) -> bool:
         failures = self.counts[Status.CRASHED] + self.counts[Status.TIMED_OUT]
         return self.fail_fast is not None and failures >= self.fail_fast
+
+    def _out_of_time(self) -> bool:
+        return self.stop_at is not None and time.monotonic() >= self.stop_at
 
     def _idle_process(self) -> Process | None:
         for process in self.processes:
