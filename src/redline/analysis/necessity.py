@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import isotonic_regression
 
 from redline.analysis.comparable import (
     ARM_KEY,
@@ -25,6 +24,7 @@ from redline.analysis.comparable import (
     refuse,
 )
 from redline.analysis.intervals import MIN_SEEDS, summarised, with_interval
+from redline.analysis.isotonic import rising
 from redline.analysis.outcome import CAPPED_LOSS, UNSTABLE
 from redline.config.analysis import Analysis
 from redline.store.schema import Column
@@ -120,9 +120,12 @@ def _with_empty_cells(pairs: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFra
 
 def boundaries(deltas: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     """One row a (control, n_layer, arm) that is compared: X, Y, the band, the crossing."""
+    by_arm: dict[tuple[Any, ...], list[Row]] = {}
+    for row in deltas.sort(PEAK_LR).iter_rows(named=True):
+        by_arm.setdefault(tuple(row[name] for name in ARM_KEY), []).append(row)
     rows: list[Row] = []
-    for key, cells in deltas.group_by(ARM_KEY, maintain_order=True):
-        inside = list(cells.filter(IN_RANGE).sort(PEAK_LR).iter_rows(named=True))
+    for key in sorted(by_arm):
+        inside = [row for row in by_arm[key] if row[IN_RANGE]]
         crossing, censored = _crossing(inside, analysis.m_nec)
         row = dict(zip(ARM_KEY, key, strict=True)) | {
             DROPPABLE_TO: _last(inside, lambda row: _below(row, analysis.m_eq)),
@@ -207,16 +210,14 @@ def _crossing(rows: Sequence[Row], margin: float) -> tuple[float | None, str]:
     if not known:
         return None, ""
     rates = [log10(row[PEAK_LR]) for row in known]
-    rising = isotonic_regression(
-        [row[MEAN_DELTA] for row in known], weights=[row[N_PAIR] for row in known]
-    ).x
-    if rising[0] > margin:
+    curve = rising([row[MEAN_DELTA] for row in known], [row[N_PAIR] for row in known])
+    if curve[0] > margin:
         return known[0][PEAK_LR], "<"
-    if rising[-1] <= margin:
+    if curve[-1] <= margin:
         return known[-1][PEAK_LR], ">="
-    after = int(np.argmax(rising > margin))
+    after = int(np.argmax(curve > margin))
     ends = slice(after - 1, after + 1)
-    return float(10 ** np.interp(margin, rising[ends], rates[ends])), ""
+    return float(10 ** np.interp(margin, curve[ends], rates[ends])), ""
 
 
 DELTA_COLUMNS = (

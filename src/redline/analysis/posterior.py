@@ -20,7 +20,7 @@ SIGMA_SCALE = 0.15
 DIFFERENCE_SCALE = 0.2
 """The same for paired differences of two thresholds."""
 SIGMA_DF = 3
-N_MU, N_SIGMA = 192, 32
+N_MU, N_SIGMA = 160, 24
 CHUNK = 200
 TAIL = 0.025
 

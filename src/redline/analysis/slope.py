@@ -17,9 +17,9 @@ from math import inf, isfinite, isnan, log2, log10
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.optimize import isotonic_regression
 
 from redline.analysis.intervals import Mean, mean_interval, p_greater
+from redline.analysis.isotonic import rising
 from redline.analysis.posterior import SIGMA_SCALE, TAIL, interval_log_mass, sigma_grid
 
 Floats = NDArray[np.float64]
@@ -61,14 +61,14 @@ class Slope:
 def crossing(seed: int, n_layer: int, deltas: Mapping[float, float], margin: float) -> Crossing:
     """Where the isotonic delta of one seed (peak LR, ascending -> nat) crosses the margin."""
     logs = [log10(rate) for rate in deltas]
-    rising = isotonic_regression(list(deltas.values())).x
-    if rising[0] > margin:
+    curve = rising(list(deltas.values()))
+    if curve[0] > margin:
         return Crossing(seed, n_layer, -inf, logs[0], None)
-    if rising[-1] <= margin:
+    if curve[-1] <= margin:
         return Crossing(seed, n_layer, logs[-1], inf, None)
-    after = int(np.argmax(rising > margin))
+    after = int(np.argmax(curve > margin))
     ends = slice(after - 1, after + 1)
-    at = float(np.interp(margin, rising[ends], logs[ends]))
+    at = float(np.interp(margin, curve[ends], logs[ends]))
     return Crossing(seed, n_layer, logs[after - 1], logs[after], at)
 
 

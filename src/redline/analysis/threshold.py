@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import isotonic_regression
 
 from redline.analysis.comparable import ARM_KEY, PEAK_LR, SEED
 from redline.analysis.intervals import MANY_SEEDS
+from redline.analysis.isotonic import rising
 from redline.analysis.outcome import (
     BEST_LOSS,
     DIVERGED,
@@ -287,8 +287,8 @@ def _spearman_karber(outcomes: pl.DataFrame, flags: Mapping[str, pl.Expr]) -> pl
 
 
 def _mean_threshold(rates: list[float], share: list[float], n: list[int]) -> float | None:
-    rising = isotonic_regression(share, weights=n).x
-    if rising[0] > 0 or rising[-1] < 1:
+    curve = rising(share, n)
+    if curve[0] > 0 or curve[-1] < 1:
         return None
     logs = np.array([log10(rate) for rate in rates])
-    return float(10 ** np.sum(np.diff(rising) * (logs[1:] + logs[:-1]) / 2))
+    return float(10 ** np.sum(np.diff(curve) * (logs[1:] + logs[:-1]) / 2))

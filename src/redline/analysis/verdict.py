@@ -59,25 +59,27 @@ def verdicts(
     """One verdict for each setting, depth and arm, in the order of `cells`."""
     found: list[Verdict] = []
     names = short_names(cells[CONTROL])
-    compared = deltas.sort(PEAK_LR).partition_by(ARM_KEY, as_dict=True)
+    compared: dict[tuple[Any, ...], list[Row]] = {}
+    for row in deltas.sort(PEAK_LR).iter_rows(named=True):
+        compared.setdefault(tuple(row[name] for name in ARM_KEY), []).append(row)
     bounds = {tuple(row[name] for name in ARM_KEY): row for row in boundaries.to_dicts()}
     headline = thresholds.filter(pl.col(TIER) == UNSTABLE)
     reach = {tuple(row[name] for name in ARM_KEY): row for row in headline.to_dicts()}
     for key, depth in cells.group_by(DEPTH_KEY, maintain_order=True):
         control, n_layer = str(key[0]), int(str(key[1]))
         title = ", ".join(part for part in (f"n_layer {n_layer}", names[control]) if part)
-        arms = depth[Column.ARM].unique().sort().to_list()
+        rows = depth.to_dicts()
+        arms = sorted({row[Column.ARM] for row in rows})
         if PLAIN not in arms or len(arms) == 1:
             rule = f"only {', '.join(arms)} and nothing to compare with."
             found.append(Verdict(control, n_layer, arms[0], title, NOTHING, rule, ()))
             continue
         for arm in (arm for arm in arms if arm != PLAIN):
             here = (control, n_layer, arm)
-            pair = depth.filter(pl.col(Column.ARM).is_in([PLAIN, arm]))
             evidence = _Evidence(
                 arm=arm,
-                cells=pair.to_dicts(),
-                deltas=compared[here].to_dicts() if here in compared else [],
+                cells=[row for row in rows if row[Column.ARM] in (PLAIN, arm)],
+                deltas=compared.get(here, []),
                 boundary=bounds.get(here, _NO_BOUNDARY),
                 reach={
                     side: reach[control, n_layer, side]
