@@ -8,6 +8,7 @@ matters: results are repeated with half and twice of it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,7 @@ def _chunk(
     return median, bottom, top, _mass_below(cumulative, low, high, 0.0), ed10
 
 
+@cache
 def sigma_grid(scale: float, n: int = N_SIGMA) -> tuple[Floats, Floats]:
     """Points of sigma, even in their logarithm, and the log prior mass that each stands for.
 

@@ -130,7 +130,7 @@ def page_trend(crossings: Sequence[Crossing]) -> tuple[float, float, int] | None
     rows = [[of[n] for n in depths] for of in by_seed.values() if of.keys() == set(depths)]
     if len(depths) < 3 or len(rows) < 2:
         return None
-    ranks = np.apply_along_axis(stats.rankdata, 1, np.array(rows))
+    ranks = stats.rankdata(np.array(rows), axis=1)
     falling = np.arange(len(depths), 0, -1)
     found = stats.page_trend_test(ranks, ranked=True, predicted_ranks=falling)
     return float(found.statistic), float(found.pvalue), len(rows)
