@@ -156,7 +156,9 @@ def test_an_arm_has_one_colour_in_every_picture():
         if figure.name == "map":
             continue
         for panel in figure.panels:
-            scale = panel.chart.to_dict()["layer"][1]["encoding"]["color"]["scale"]
+            chart = panel.chart.to_dict()
+            drawn = chart["spec"] if "spec" in chart else chart["layer"][1]
+            scale = drawn["encoding"]["color"]["scale"]
             for arm, colour in zip(scale["domain"], scale["range"], strict=True):
                 seen.setdefault(arm, set()).add(colour)
     assert seen.keys() == {"off", "l2", "on"}

@@ -88,7 +88,7 @@ def test_layers_are_curves_of_their_own():
 def test_what_was_never_measured_is_no_curve():
     measured, _ = sweep(rates=(1e-2,), n_seed=1)
     found = next(iter(curves(measured.series, measured.probes.clear()).values()))
-    assert {c["measure"] for c in found} == {"loss", "grad_norm", "update_norm"}
+    assert {c["measure"] for c in found} == {"loss", "eval_loss", "grad_norm", "update_norm"}
 
 
 @given(

@@ -21,6 +21,7 @@ N_HYPOTHESIS = 3
 RATIO_OF_NOTE = 1.1
 FLAT_SLOPE = 0.05
 """Decades per doubling of depth within which a slope is none."""
+N_RATIO = 512  # twice as wide a range as that of one threshold, and held against 0 and 1.1
 RATIO = "ratio of the highest stable LRs, on / off"
 
 
@@ -94,7 +95,7 @@ def h2(evidence: Sequence[Evidence], factor: float) -> list[Claim]:
     upper = ragged([[high for _, high in one.ratio.values()] for one in evidence])
     # The difference of two limits on one grid: at most its width, and a little beyond.
     span = np.array([max(one.span, 0.5) + 0.5 for one in evidence])
-    fit = posterior(lower, upper, -span, span, factor * DIFFERENCE_SCALE)
+    fit = posterior(lower, upper, -span, span, factor * DIFFERENCE_SCALE, N_RATIO)
     drafts: list[Claim] = []
     for i, one in enumerate(evidence):
         n = len(one.ratio)

@@ -38,17 +38,24 @@ class Posterior:
 
 
 def posterior(
-    lower: Floats, upper: Floats, low: Floats, high: Floats, scale: float = SIGMA_SCALE
+    lower: Floats,
+    upper: Floats,
+    low: Floats,
+    high: Floats,
+    scale: float = SIGMA_SCALE,
+    n_mu: int = N_MU,
 ) -> Posterior:
     """The posteriors of several groups at once.
 
     `lower`, `upper` have the shape (group, seed), infinite where a seed is censored and NaN where
     a group has fewer seeds; `low`, `high` (group) are the range of the flat prior of mu.
 
+    The range is summed in `n_mu` bins: many more of them than it has steps of the LR grid.
+
     Limits are infinite where all seeds fall into one interval that is open at that side.
     """
     parts = [
-        _chunk(lower[rows], upper[rows], low[rows], high[rows], scale)
+        _chunk(lower[rows], upper[rows], low[rows], high[rows], scale, n_mu)
         for rows in np.array_split(np.arange(len(lower)), max(1, len(lower) // CHUNK))
     ]
     fit = Posterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -64,10 +71,10 @@ def posterior(
 
 
 def _chunk(
-    lower: Floats, upper: Floats, low: Floats, high: Floats, scale: float
+    lower: Floats, upper: Floats, low: Floats, high: Floats, scale: float, n_mu: int
 ) -> tuple[Floats, ...]:
     sigmas, log_prior = sigma_grid(scale)
-    table, index = _log_likelihoods(lower, upper, low, high, sigmas)
+    table, index = _log_likelihoods(lower, upper, low, high, sigmas, n_mu)
     logs = table[index].sum(axis=1) + log_prior[:, None]  # (group, sigma, mu)
     logs -= logs.max(axis=(1, 2), keepdims=True)
     joint = np.exp(logs)
@@ -92,7 +99,7 @@ def sigma_grid(scale: float, n: int = N_SIGMA) -> tuple[Floats, Floats]:
 
 
 def _log_likelihoods(
-    lower: Floats, upper: Floats, low: Floats, high: Floats, sigmas: Floats
+    lower: Floats, upper: Floats, low: Floats, high: Floats, sigmas: Floats, n_mu: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """log(Phi((upper - mu) / sigma) - Phi((lower - mu) / sigma)) of each seed.
 
@@ -103,9 +110,9 @@ def _log_likelihoods(
     there = ~np.isnan(lower)
     distinct, found = np.unique(ends[there], axis=0, return_inverse=True)
     a, b, start, end = distinct.T
-    mu = start[:, None] + (np.arange(N_MU) + 0.5) / N_MU * (end - start)[:, None]
+    mu = start[:, None] + (np.arange(n_mu) + 0.5) / n_mu * (end - start)[:, None]
     scaled = ((side[:, None, None] - mu[:, None, :]) / sigmas[:, None] for side in (a, b))
-    table = np.zeros((len(distinct) + 1, len(sigmas), N_MU))
+    table = np.zeros((len(distinct) + 1, len(sigmas), n_mu))
     table[1:] = interval_log_mass(*scaled)
     index = np.zeros(lower.shape, dtype=np.int64)
     index[there] = 1 + found.reshape(-1)
@@ -127,12 +134,13 @@ def _quantile(cumulative: Floats, low: Floats, high: Floats, q: float) -> Floats
     rows = np.arange(len(index))
     before = np.where(index > 0, cumulative[rows, index - 1], 0.0)
     inside = (q - before) / np.maximum(cumulative[rows, index] - before, 1e-300)
-    return low + (index + inside) / N_MU * (high - low)
+    return low + (index + inside) / cumulative.shape[1] * (high - low)
 
 
 def _mass_below(cumulative: Floats, low: Floats, high: Floats, value: float) -> Floats:
-    place = np.clip((value - low) / (high - low) * N_MU, 0, N_MU)
-    index = np.minimum(place.astype(np.int64), N_MU - 1)
+    n_mu = cumulative.shape[1]
+    place = np.clip((value - low) / (high - low) * n_mu, 0, n_mu)
+    index = np.minimum(place.astype(np.int64), n_mu - 1)
     edges = np.pad(cumulative, ((0, 0), (1, 0)))
     rows = np.arange(len(index))
     before, after = edges[rows, index], edges[rows, index + 1]
