@@ -135,9 +135,7 @@ def test_a_device_without_bf16_may_train():
 
 def test_a_device_that_is_not_there_is_one_sentence():
     missing = "cuda" if not torch.cuda.is_available() else "mps"
-    with pytest.raises(
-        UserError, match=f"device {missing}: .* has only cpu"
-    ):
+    with pytest.raises(UserError, match=f"device {missing}: .* has only cpu"):
         Device(missing)
 
 
