@@ -17,6 +17,6 @@ def report(study: str, *, store: Store = None) -> int:
         for verdict in reported.findings.verdicts:
             console.print(str(verdict))
         for found in reported.findings.base_hypotheses:
-            console.print(str(found))
+            console.print(f"off against {found.arm}, {found}")
         console.print(f"page: {reported.page}", soft_wrap=True)
     return 0
