@@ -87,7 +87,7 @@ def test_negligible_at_low_lr_is_the_paired_tost_of_statsmodels(analysis, values
     assert part.p == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_holm_is_that_of_statsmodels(p):
     assert holm(p) == pytest.approx(list(multipletests(p, method="holm")[1]))

@@ -63,7 +63,7 @@ def children(process):
         return []
 
 
-@pytest.mark.parametrize("n_to_kill", [8, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_to_kill", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_kills_lose_nothing_and_double_nothing(study, tmp_path, n_to_kill):
     """The table after the kills equals that of an undisturbed run in everything but provenance."""
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"

@@ -1,5 +1,6 @@
 """`redline run` and `redline retry`: train, show it live, end with the table."""
 
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +13,12 @@ from rich.console import Console
 from redline.cli import show
 from redline.cli.budget import in_words, within
 from redline.cli.progress import follow
-from redline.execute import local
+from redline.data.tokens import cache_root
+from redline.execute import local, readiness
 from redline.execute.order import balanced
 from redline.execute.plan import Plan, describe
 from redline.execute.plan import plan as read_plan
+from redline.execute.provenance import FAILED_CHECKS
 from redline.files import UserError
 from redline.session import Session, open_session
 from redline.store.schema import Status
@@ -45,6 +48,13 @@ class Options:
     checkpoint_every: Annotated[
         float, Parameter(validator=POSITIVE, help="Seconds between checkpoints.")
     ] = 30.0
+    despite_failed_checks: Annotated[
+        bool,
+        Parameter(
+            help="Train on a device that fails `redline doctor`; its trials record it.",
+            negative="",
+        ),
+    ] = False
 
 
 DEFAULT = Options()
@@ -104,6 +114,7 @@ def train(
     )
     n_failed = 0
     if ids:
+        _refuse_unfit(session, options)
         with follow(session, plan, ids, console) as on_event:
             tally = local.run(
                 session.store,
@@ -118,6 +129,24 @@ def train(
             )
         n_failed = tally.crashed + tally.timed_out
     return max(finish(session, ids, console), 1 if n_failed else 0)
+
+
+def _refuse_unfit(session: Session, options: Options) -> None:
+    """Train on no device that computes something else, unless told to; then the trials say so."""
+    kinds = {trial.device for trial in session.trials}
+    failed = [
+        why
+        for kind in sorted(kinds)
+        for why in readiness.failed_checks(kind, cache_root() / "devices")
+    ]
+    if failed and not options.despite_failed_checks:
+        raise UserError(
+            f"the device fails its self-test: {'; '.join(failed)}. `redline doctor` says more; "
+            "--despite-failed-checks trains all the same and records it with every trial"
+        )
+    os.environ.pop(FAILED_CHECKS, None)
+    if failed:
+        os.environ[FAILED_CHECKS] = "; ".join(failed)
 
 
 def finish(session: Session, ids: list[str], console: Console) -> int:

@@ -17,9 +17,14 @@ THREAD_VARIABLES = (
 """What the numerical libraries read when they load; setting them later has no effect."""
 
 
+FAILED_CHECKS = "REDLINE_FAILED_CHECKS"
+"""What a device failed in its self-test, set by a parent that was told to train all the same."""
+
+
 def provenance(executor: str) -> dict[str, Any]:
     """The host, its software and the threads of this process, without loading torch."""
-    return {
+    overridden = os.environ.get(FAILED_CHECKS)
+    return ({"failed_checks": overridden} if overridden else {}) | {
         "host": socket.gethostname(),
         "os": platform.platform(),
         "cpu": _cpu_name(),

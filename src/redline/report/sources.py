@@ -19,7 +19,7 @@ from redline.store.schema import Column
 
 N_NAMED = 8
 
-MACHINE = ("host", "os", "cpu", "n_thread", "executor")
+MACHINE = ("host", "os", "cpu", "n_thread", "executor", "failed_checks")
 SOFTWARE = ("redline", "torch", "numpy", "python")
 CORPUS = (
     "corpus",

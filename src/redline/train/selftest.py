@@ -5,6 +5,7 @@ whole runs on silently wrong kernels (pytorch#195910, #177116, #188147). Each ch
 a `Machine`, so that tests can hand it one that fails.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from redline.config.trial import Model, QKNorm, Train
-from redline.files import UserError
+from redline.files import UserError, to_json
 from redline.model.init import build
+from redline.train.device import use_one_thread
 from redline.train.loop import cross_entropy
 from redline.train.optim import Optimiser
 
@@ -223,3 +225,17 @@ def _settings() -> Train:
         grad_clip=1.0,
         z_loss=0,
     )
+
+
+def main() -> None:
+    """Print the required checks that a device fails, as JSON."""
+    use_one_thread()
+    try:
+        found = failed(check(Device(sys.argv[1])))
+    except UserError as error:
+        found = [str(error)]
+    print(to_json({"failed": found}))
+
+
+if __name__ == "__main__":
+    main()
