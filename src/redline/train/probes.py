@@ -5,20 +5,18 @@ parameter, so that a probed run has the bits of an unprobed one.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from redline.model.decoder import Decoder
-
 MASSIVE_ABS, MASSIVE_RATIO = 100.0, 1000.0  # Sun et al., 2402.17762
 
 
 @torch.no_grad()
-def probe(decoder: Decoder, tokens_BT: Tensor) -> dict[str, Any]:
+def probe(decoder: Callable[..., Tensor], tokens_BT: Tensor) -> dict[str, Any]:
     """One probe record without its step: `log_z_sq`, `layers` (n_layer), `residual` (n_layer + 1).
 
     Entropies are nats. Exact for the batch it looks at.
