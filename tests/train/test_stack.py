@@ -276,7 +276,7 @@ def test_a_stack_that_does_not_fit_is_halved(make_trial):
 
 def test_gradients_do_not_live_on(make_trial, corpus):
     """A stack's memory after a step is that of its weights and moments: no graph is kept."""
-    made = stack._Stack([make_trial(), make_trial(seed=1)], corpus, [Listed(), Listed()], "cpu")
+    made = stack.Stack([make_trial(), make_trial(seed=1)], corpus, [Listed(), Listed()], "cpu")
     made.update(1)
     assert all(p.grad is None and p.is_leaf for p in made.module.parameters.values())
     assert all(not matrix.requires_grad for matrix in made.optimiser.state.values())

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from redline.cli import show
+from redline.config.cost import cost
 from redline.config.edit import with_fields
 from redline.config.trial import Trial
 from redline.data.tokens import prepare
@@ -21,9 +22,10 @@ from redline.files import to_json
 from redline.session import open_session
 from redline.store.layout import Store
 from redline.store.reader import attempts
-from redline.train.bench import measuring_share
+from redline.train.bench import measuring_share, stack_ratios
 
 ROUNDS = 3
+STACKS = (1, 2, 4, 8)
 
 
 def bench(
@@ -34,7 +36,9 @@ def bench(
     """How fast this machine trains the first trial of a study, as ratios of paired runs.
 
     One worker, with its probes, evaluations and records, against a plain nanoGPT-style loop
-    without any in one warm process; two workers against one.
+    without any in one warm process; two workers against one; both against the FLOP/s of large
+    matrix products on as many cores; and stacks of trials, which are forced here, against the
+    plain loop.
     """
     trial = open_session(study).trials[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +53,7 @@ def bench(
 def compare(trial: Trial, folder: Path) -> dict[str, float]:
     """The ratios, each the median over rounds in which both sides ran one after the other."""
     tokens = trial.train.n_step * trial.train.batch_size * trial.model.block_size
+    flops = cost(trial).flops
     corpus = prepare(trial.data)
     store = Store(folder / "store").create()
     store.put_corpus(corpus.manifest)
@@ -57,10 +62,12 @@ def compare(trial: Trial, folder: Path) -> dict[str, float]:
         store.put_trial(with_fields(trial, {"seed": seed}), corpus.tokens)
         for seed in range(1000, 2000)
     )
-    plain_s, one_s, two_s = [], [], []
+    plain_s, one_s, two_s, peak_one, peak_two = [], [], [], [], []
     with _plain_loop(trial, folder) as plain_seconds:
         for _ in range(ROUNDS):
             plain_s.append(plain_seconds())
+            peak_one.append(_matmul_flops(1))
+            peak_two.append(_matmul_flops(2))
             one_s.append(max(_trained(store, twins, n_worker=1)))
             two_s.append(max(_trained(store, twins, n_worker=2)))
     return {
@@ -69,7 +76,27 @@ def compare(trial: Trial, folder: Path) -> dict[str, float]:
         "worker_over_plain": median(a / b for a, b in zip(plain_s, one_s, strict=True)),
         "two_over_one": median(2 * a / b for a, b in zip(one_s, two_s, strict=True)),
         "measuring_share": measuring_share(trial),
+        "matmul_flops_one": median(peak_one),
+        "matmul_flops_two": median(peak_two),
+        "share_of_matmul_one": median(flops / s / p for s, p in zip(one_s, peak_one, strict=True)),
+        "share_of_matmul_two": median(
+            2 * flops / s / p for s, p in zip(two_s, peak_two, strict=True)
+        ),
+        "state_bytes_per_run": 16.0 * cost(trial).n_param,
+        **{
+            f"stack_{size}_over_plain": ratio
+            for size, ratio in stack_ratios(trial, STACKS, n_step=24).items()
+        },
     }
+
+
+def _matmul_flops(n_process: int) -> float:
+    """Of as many processes of one thread at once."""
+    command = [sys.executable, "-m", "redline.train.bench", "matmul"]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(n_process)
+    ]
+    return sum(float(process.communicate()[0]) for process in running)
 
 
 @contextmanager
@@ -110,3 +137,16 @@ def _print(found: dict[str, float], console: Console) -> None:
     )
     console.print(f"two workers over one: {found['two_over_one']:.2f}x")
     console.print(f"share of probes and evaluations: {found['measuring_share']:.1%}")
+    for name in ("one", "two"):
+        console.print(
+            f"model FLOP/s of {name} over large matrix products on as many cores "
+            f"({found[f'matmul_flops_{name}'] / 1e9:.0f} GFLOP/s): "
+            f"{found[f'share_of_matmul_{name}']:.2f}"
+        )
+    stacks = ", ".join(f"{size} runs {found[f'stack_{size}_over_plain']:.2f}x" for size in STACKS)
+    console.print(f"forced stacks over the plain loop, updates alone, one thread: {stacks}")
+    kib = found["state_bytes_per_run"] / 1024
+    console.print(
+        f"weights, gradient and moments of a run: {kib:,.0f} KiB. Plan on a CPU: one process of "
+        "one thread a core, no stack"
+    )

@@ -1,14 +1,17 @@
-"""How fast this machine trains a trial: an estimate for plans, and a plain loop to compare with.
+"""How fast this machine trains a trial: an estimate for plans, and what to compare it with.
 
-`python -m redline.train.bench TRIAL.json` is that loop in a process of its own: each line on
+`python -m redline.train.bench TRIAL.json` is a plain loop in a process of its own: each line on
 standard input trains as many steps as the trial has, and prints the seconds that they took.
+`python -m redline.train.bench matmul` prints the FLOP/s of float32 matrix products on one thread,
+the most that this machine does with a core.
 """
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,11 @@ from redline.data.tokens import Corpus, prepare
 from redline.train.device import use_one_thread
 from redline.train.loop import Run, probe_steps
 from redline.train.schedule import lr
+from redline.train.stack import Stack
 
 MAX_MEASURED_TOKENS = 1024
+ROUNDS = 3
+MATMUL_SIZE, MATMUL_S = 768, 2.0
 
 
 def trial_seconds(trial: Trial) -> float:
@@ -159,8 +165,50 @@ class PlainBlock(nn.Module):
         return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x))))
 
 
+def stack_ratios(trial: Trial, sizes: Sequence[int], n_step: int) -> dict[int, float]:
+    """Tokens per second of forced stacks over those of the plain loop, both on one thread here.
+
+    Of updates alone, the median over rounds in which one is measured after the other.
+    """
+    use_one_thread()
+    corpus, few = random_corpus(trial), max(2, n_step)
+    run = Run(trial, corpus)
+    stacks = {
+        size: Stack(
+            [with_fields(trial, {"seed": seed}) for seed in range(size)],
+            corpus,
+            [Silent()] * size,
+            "cpu",
+        )
+        for size in sizes
+    }
+    ratios: dict[int, list[float]] = {size: [] for size in sizes}
+    for _ in range(1 + ROUNDS):  # the first round warms up
+        plain = _seconds(lambda: [run.update(step) for step in range(1, few + 1)]) / few
+        for size, stack in stacks.items():
+            each = max(2, few // size)
+            spent = _seconds(lambda s=stack, n=each: [s.update(step) for step in range(1, n + 1)])
+            ratios[size].append(plain * size * each / spent)
+    return {size: median(of_size[1:]) for size, of_size in ratios.items()}
+
+
+def matmul_flops() -> float:
+    """FLOP/s of products of square float32 matrices on one thread, for two seconds."""
+    use_one_thread()
+    a, b = torch.randn(2, MATMUL_SIZE, MATMUL_SIZE)
+    out = a @ b
+    start, n = time.perf_counter(), 0
+    while time.perf_counter() - start < MATMUL_S:
+        torch.mm(a, b, out=out)
+        n += 1
+    return 2.0 * MATMUL_SIZE**3 * n / (time.perf_counter() - start)
+
+
 def main() -> None:
-    """Serve the plain loop of one trial, a line for a line."""
+    """Serve the plain loop of one trial, a line for a line, or print the speed of products."""
+    if sys.argv[1] == "matmul":
+        print(matmul_flops(), flush=True)
+        return
     use_one_thread()
     trial = Trial.model_validate_json(Path(sys.argv[1]).read_text("utf-8"))
     loop = plain_loop(trial, prepare(trial.data))

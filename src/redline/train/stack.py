@@ -70,7 +70,7 @@ def train_stack(
     """
     if len({structure(trial) for trial in trials}) > 1:
         raise ValueError("trials of different structure share no stack")
-    stack = _Stack(trials, corpus, recorders, device)
+    stack = Stack(trials, corpus, recorders, device)
     step = stack.resume()
     n_step = trials[0].train.n_step
     saved_at = time.monotonic()
@@ -110,8 +110,8 @@ class _RunState:
         return True
 
 
-class _Stack:
-    """The runs that are still in training."""
+class Stack:
+    """The runs that are still in training, and one step of all of them."""
 
     def __init__(
         self, trials: Sequence[Trial], corpus: Corpus, recorders: Sequence[Recorder], device: str
