@@ -21,7 +21,7 @@ check: $(READY)  ## format, lint, types and the allowed imports
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-simulate: $(READY)  ## planted truth: coverage of every interval, 12 minutes on 2 cores
+simulate: $(READY)  ## planted truth: coverage of every interval, 4 minutes on 2 cores
 	$(BIN)/python tools/simulate.py
 
 bench: $(READY)  ## this machine against a plain nanoGPT-style loop, as ratios
